@@ -1,0 +1,28 @@
+"""Small files of an artifact, on any filesystem that TFX reaches; each appears whole or not at all."""
+
+import posixpath
+import uuid
+
+from tfx.dsl.io import fileio
+
+from tfx_edge.schemas import Config
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes a file under another name in the same folder, then renames it, so that no reader sees a part of it."""
+    fileio.makedirs(posixpath.dirname(path))
+    part = f"{path}.{uuid.uuid4().hex}.part"
+    with fileio.open(part, "wb") as file:
+        file.write(content)
+    fileio.rename(part, path, overwrite=True)
+
+
+def read_bytes(path: str) -> bytes:
+    with fileio.open(path, "rb") as file:
+        content: bytes = file.read()
+    return content
+
+
+def write_document(path: str, document: Config) -> None:
+    """Writes a document of `tfx_edge.schemas` as JSON."""
+    write_bytes(path, document.to_json().encode())

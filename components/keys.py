@@ -1,0 +1,18 @@
+"""Keys of the components' inputs, outputs and execution properties, TFX's where TFX has one."""
+
+from tfx.types import standard_component_specs as tfx_keys
+
+EXAMPLES = tfx_keys.EXAMPLES_KEY
+MODEL = tfx_keys.MODEL_KEY
+BASELINE_MODEL = tfx_keys.BASELINE_MODEL_KEY
+SCHEMA = tfx_keys.SCHEMA_KEY
+TRANSFORM_GRAPH = tfx_keys.TRANSFORM_GRAPH_KEY
+EVALUATION = tfx_keys.EVALUATION_KEY
+BLESSING = tfx_keys.BLESSING_KEY
+
+CALIBRATION_DATA = "calibration_data"
+QUANTIZATION_PLAN = "quantization_plan"
+REPORT = "report"
+
+CONFIG = "config"
+MODEL_FN = "model_fn"

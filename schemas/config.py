@@ -1,0 +1,70 @@
+"""The base of every config and document: frozen data, validated where it is made, with errors of one line."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from typing_extensions import Self
+
+from tfx_edge.schemas.errors import ConfigError
+
+class Config(BaseModel):
+    """Immutable, JSON-serializable data. Unknown fields and values out of bounds raise `ConfigError`.
+
+    >>> from tfx_edge.schemas import PruningConfig
+    >>> PruningConfig(target_sparsity=1.5)
+    Traceback (most recent call last):
+    ...
+    tfx_edge.schemas.errors.ConfigError: PruningConfig.target_sparsity: got 1.5; input should be less than 1 (Fraction of each pruned kernel's weights that end as zero.)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _one_line_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        # An exception that isn't a ValueError passes through pydantic as it is, so a nested config's error keeps its own name.
+        try:
+            value = handler(data)
+        except ValidationError as error:
+            raise ConfigError("; ".join(_describe(cls, e) for e in error.errors(include_url=False))) from None
+        try:
+            value.check()
+        except ValueError as error:
+            raise ConfigError(f"{cls.__name__}: {error}") from None
+        return value
+
+    def check(self) -> None:
+        """Checks what concerns several fields together; subclasses override it.
+
+        Raises:
+            ValueError: the fields don't fit each other; the text names them, their values and the fix.
+        """
+
+    def to_json(self) -> str:
+        """Serializes to indented JSON with keys in the order of the fields: the same data gives the same text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Parses what `to_json` wrote.
+
+        Raises:
+            ConfigError: the text isn't JSON, or doesn't fit the schema.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:  # not JSON at all; what doesn't fit the schema is a ConfigError already
+            raise ConfigError(f"{cls.__name__}: {error.errors()[0]['msg']}; expected the JSON of a {cls.__name__}") from None
+
+
+def _describe(cls: type[Config], error: Any) -> str:
+    where = ".".join([cls.__name__, *map(str, error["loc"])])
+    field = cls.model_fields.get(str(error["loc"][0])) if error["loc"] else None
+    about = f" ({field.description})" if field is not None and field.description else ""
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown field; {cls.__name__} has {', '.join(cls.model_fields)}"
+    if error["type"] == "missing":
+        return f"{where}: missing; give it a value{about}"
+    message = message[0].lower() + message[1:]
+    return f"{where}: got {error['input']!r:.200}; {message}{about}"

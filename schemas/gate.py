@@ -1,0 +1,82 @@
+"""EdgeValidator: what a candidate must keep to be blessed, and the verdict."""
+
+from typing import Any
+
+from pydantic import Field
+
+from tfx_edge.schemas.config import Config
+
+
+class Slice(Config):
+    """A part of the data: one slice for each value of the named features, or the one slice where they have given values."""
+
+    feature_keys: tuple[str, ...] = Field(default=(), description="One slice for each combination of these features' values.")
+    feature_values: dict[str, str] = Field(default_factory=dict, description="Only the examples with these values, written as text.")
+
+    def check(self) -> None:
+        if not self.feature_keys and not self.feature_values:
+            raise ValueError("names no feature; give feature_keys or feature_values (the overall slice is always evaluated)")
+
+
+class Threshold(Config):
+    """Bounds on one metric, held overall and in every slice of the config, or in the slices given here."""
+
+    metric: str = Field(min_length=1, description="Class name of a TFMA or Keras metric, for example SparseCategoricalAccuracy.")
+    config: dict[str, Any] = Field(default_factory=dict, description="The metric's own arguments, for example {'top_k': 3}.")
+    higher_is_better: bool = Field(default=True, description="False for losses and errors.")
+    max_drop: float | None = Field(
+        default=None, ge=0, description="Largest loss against the float baseline, in the metric's unit: 0.01 of an accuracy is one percentage point."
+    )
+    lower_bound: float | None = Field(default=None, description="Smallest value of the candidate alone.")
+    upper_bound: float | None = Field(default=None, description="Largest value of the candidate alone.")
+    slices: tuple[Slice, ...] | None = Field(default=None, description="None: overall and every slice of the config. Otherwise these slices alone.")
+
+    def check(self) -> None:
+        if self.max_drop is None and self.lower_bound is None and self.upper_bound is None:
+            raise ValueError(f"metric {self.metric!r} has no bound; give max_drop, lower_bound or upper_bound")
+
+
+class Budget(Config):
+    """What the device can spare. A budget that is named and can't be measured fails the gate."""
+
+    max_bytes: int | None = Field(default=None, ge=1, description="Largest flatbuffer.")
+    max_gzip_bytes: int | None = Field(default=None, ge=1, description="Largest flatbuffer after gzip -9.")
+
+
+class GateConfig(Config):
+    """The conditions of a blessing; all of them must hold."""
+
+    label_key: str = Field(min_length=1, description="The transformed feature that holds the label.")
+    thresholds: tuple[Threshold, ...] = Field(min_length=1, description="At least one: a gate without thresholds would bless anything.")
+    slices: tuple[Slice, ...] = Field(default=(), description="Slices to evaluate, besides the overall one.")
+    min_examples: int = Field(default=20, ge=1, description="A slice under a threshold that holds fewer examples fails the gate: too few to tell.")
+    budget: Budget = Field(default=Budget(), description="Sizes that the candidate must not exceed.")
+    split: str = Field(default="eval", min_length=1, description="The split of the examples to evaluate on.")
+    batch_size: int = Field(default=256, ge=1, description="Examples in one prediction step.")
+
+
+class MetricComparison(Config):
+    """One metric in one slice."""
+
+    metric: str
+    slice: str = Field(description="Overall, or the slice's features and values.")
+    examples: int = Field(ge=0)
+    baseline: float | None = Field(description="None where it could not be computed.")
+    candidate: float | None = Field(description="None where it could not be computed.")
+    difference: float | None = Field(description="Candidate minus baseline.")
+
+
+class GateReport(Config):
+    """`report.json` of an EdgeReport artifact. `blessed` is true only when `reasons` is empty."""
+
+    blessed: bool
+    reasons: tuple[str, ...] = Field(description="Why not blessed, each a line that a person can act on.")
+    config: GateConfig
+    metrics: tuple[MetricComparison, ...]
+    size_bytes: int | None = Field(description="The candidate flatbuffer.")
+    gzip_bytes: int | None = Field(description="The candidate flatbuffer after gzip -9.")
+    runtime: str = Field(description="The LiteRT that ran the candidate.")
+
+    def check(self) -> None:
+        if self.blessed == bool(self.reasons):
+            raise ValueError(f"blessed {self.blessed} with {len(self.reasons)} reasons against it")
