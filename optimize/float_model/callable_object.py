@@ -1,0 +1,67 @@
+"""SavedModels without Keras metadata whose root can be called on the transformed features.
+
+`tf.saved_model.save` of a Keras 2 model writes such a one: the call's concrete functions are there, and their structured
+signature says whether the model takes a list, a dict or one tensor.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfx_edge.optimize.float_model.model import FloatModel, named_spec
+from tfx_edge.schemas import Signature
+
+
+def from_callable(loaded: Any) -> FloatModel | None:
+    """Wraps a loaded object, or returns None when it can't be called on named tensors."""
+    if not callable(loaded) or not hasattr(loaded.__call__, "concrete_functions"):
+        return None
+    for concrete in loaded.__call__.concrete_functions:
+        arguments, keywords = concrete.structured_input_signature
+        if not arguments or _trains(arguments, keywords):
+            continue
+        names = _names(arguments[0])
+        if names is None:
+            continue
+        return _wrap(loaded, arguments, names)
+    return None
+
+
+def _trains(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether the function was traced for training; Keras passes the flag as the second argument or by name."""
+    return any(a is True for a in arguments[1:]) or keywords.get("training") is True
+
+
+def _names(inputs: Any) -> list[str] | None:
+    """Feature names of the flattened inputs: keys of a dict, names of the specs otherwise."""
+    if isinstance(inputs, dict):
+        names = [k for k in sorted(inputs)]
+        return names if all(isinstance(inputs[k], tf.TensorSpec) for k in names) else None
+    specs = tf.nest.flatten(inputs)
+    if not all(isinstance(s, tf.TensorSpec) and s.name and s.dtype != tf.string for s in specs):
+        return None
+    names = [s.name.split("/")[-1] for s in specs]
+    return names if len(set(names)) == len(names) else None
+
+
+def _wrap(loaded: Any, arguments: tuple[Any, ...], names: list[str]) -> FloatModel:
+    specs = dict(zip(names, tf.nest.flatten(arguments[0]), strict=True))
+
+    def function(**features: tf.Tensor) -> dict[str, tf.Tensor]:
+        inputs = tf.nest.pack_sequence_as(arguments[0], [features[n] for n in names])
+        return name_outputs(loaded(inputs, *arguments[1:]))
+
+    traced = tf.function(function)
+    concrete = traced.get_concrete_function(**{n: tf.TensorSpec([None, *s.shape[1:]], s.dtype, name=n) for n, s in specs.items()})
+    signature = Signature(
+        inputs=tuple(named_spec(n, s) for n, s in specs.items()),
+        outputs=tuple(named_spec(n, t) for n, t in concrete.structured_outputs.items()),
+    )
+    return FloatModel(signature, traced, loaded.variables)
+
+
+def name_outputs(outputs: Any) -> dict[str, tf.Tensor]:
+    """Outputs by name: a dict's own keys, `output_0`, `output_1` ... otherwise, as SavedModel signatures have it."""
+    if isinstance(outputs, dict):
+        return {k: outputs[k] for k in sorted(outputs)}
+    return {f"output_{i}": t for i, t in enumerate(tf.nest.flatten(outputs))}

@@ -1,0 +1,76 @@
+"""Loads whatever a Trainer saved."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from tfx_edge.optimize.float_model.callable_object import from_callable
+from tfx_edge.optimize.float_model.keras_model import from_keras_model, has_keras_metadata, load_keras_model
+from tfx_edge.optimize.float_model.model import FloatModel
+from tfx_edge.optimize.float_model.rebuild import rebuild
+from tfx_edge.optimize.float_model.signature import SERVING, from_signature, takes_examples
+from tfx_edge.optimize.float_model.signature_cut import cut_behind_transform
+from tfx_edge.schemas import EdgeError
+
+_CURE = "save it with tfx_edge.pipelines.save_model(model, fn_args) in run_fn"
+
+
+def load_float_model(path: str, transform_graph: str | None = None, model_fn: str | None = None) -> FloatModel:
+    """Loads a SavedModel as a function on named transformed features.
+
+    Tried in this order: a Keras 2 SavedModel; an object that can be called on the features; a serving signature on named
+    features; a serving signature on serialized tf.Examples, cut behind its transform layer.
+
+    Args:
+        path: a SavedModel folder.
+        transform_graph: folder of the TransformGraph artifact; needed where the signature must be cut.
+        model_fn: import path of a function that builds the Keras model, for a SavedModel without Keras metadata.
+
+    Raises:
+        EdgeError: no way fits, or a weight is NaN or infinite; the text names the model and the fix.
+    """
+    if not tf.saved_model.contains_saved_model(path):
+        raise EdgeError(f"no SavedModel at {path}; expected a folder with saved_model.pb, as a Trainer writes it")
+    model = _load(path, transform_graph)
+    if model.keras_model is None and model_fn is not None:
+        model = rebuild(model, model_fn)
+    _check_finite(model, path)
+    return model
+
+
+def _load(path: str, transform_graph: str | None) -> FloatModel:
+    if has_keras_metadata(path):
+        keras_model = load_keras_model(path)
+        if keras_model is not None:
+            return from_keras_model(keras_model)
+    loaded = tf.saved_model.load(path)
+    model = from_callable(loaded) or from_signature(loaded)
+    if model is not None and (transform_graph is None or _takes(model, transform_graph)):
+        return model
+    signature = loaded.signatures.get(SERVING)
+    if signature is None or not takes_examples(signature):
+        inputs = f"its inputs are {', '.join(model.signature.input_names)}" if model else f"it has no signature {SERVING!r}"
+        raise EdgeError(f"the model at {path} can't be called on the transformed features: {inputs}; {_CURE}")
+    if transform_graph is None:
+        raise EdgeError(f"the model at {path} takes serialized tf.Examples; give transform_graph, to cut it behind Transform, or {_CURE}")
+    return cut_behind_transform(loaded, signature, transform_graph)
+
+
+def _takes(model: FloatModel, transform_graph: str) -> bool:
+    """Whether a model's inputs are transformed features, by their names."""
+    import tensorflow_transform as tft
+
+    return set(model.signature.input_names) <= set(tft.TFTransformOutput(transform_graph).transformed_feature_spec())
+
+
+def _check_finite(model: FloatModel, path: str) -> None:
+    for variable in model.resources:
+        if hasattr(variable, "assign") and variable.dtype.is_floating:
+            bad = int(np.count_nonzero(~np.isfinite(variable.numpy())))
+            if bad:
+                name = variable.name.removesuffix(":0")
+                raise EdgeError(
+                    f"weight {name} of the model at {os.path.normpath(path)}: {bad} of {variable.shape.num_elements()} values are NaN or infinite; "
+                    "train it again, with a smaller learning rate or gradient clipping"
+                )
