@@ -1,20 +1,26 @@
 """Reading an Examples artifact in any payload format that TFX has, through tfx-bsl's TFXIO."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import tensorflow as tf
+from apache_beam.pvalue import PCollection
 from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tfx.components.util import tfxio_utils
+from tfx.components.util import examples_utils, tfxio_utils
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import io_utils
-from tfx_bsl.tfxio import tensor_adapter, tfxio
+from tfx_bsl.coders import example_coder
+from tfx_bsl.tfxio import tensor_adapter, tf_example_record, tfxio
 
 from tfx_edge.schemas import EdgeError
 
@@ -33,20 +39,30 @@ def split_sources(
         raw_record_column: adds the serialized records to each RecordBatch under this name.
 
     Raises:
-        EdgeError: an artifact has no such split, or the split has no files.
+        EdgeError: an artifact has no such split, the split has no files, or TFX can't read their payload format.
     """
-    make = tfxio_utils.get_tfxio_factory_from_artifact(
-        list(examples), _TELEMETRY, schema=schema, raw_record_column_name=raw_record_column
-    )
     sources = []
     for artifact in examples:
-        splits = artifact_utils.decode_split_names(artifact.split_names)
+        splits = artifact_utils.decode_split_names(artifact.split_names) if artifact.split_names else []
         if split not in splits:
-            raise EdgeError(f"split {split!r}: not in the examples at {artifact.uri}, which have {', '.join(splits)}; name one of these")
-        pattern = io_utils.all_files_pattern(artifact_utils.get_split_uri([artifact], split))
+            there = (
+                f"which have {', '.join(splits)}; name one of these"
+                if splits
+                else "which have none; run the component that makes them again"
+            )
+            raise EdgeError(f"split {split!r}: not in the examples at {artifact.uri}, {there}")
+        [pattern] = examples_utils.get_split_file_patterns([artifact], split)
         if not fileio.glob(pattern):
             raise EdgeError(f"split {split!r} of the examples at {artifact.uri}: no files; run the component that makes it again")
-        sources.append(make(pattern))
+        try:
+            make = tfxio_utils.get_tfxio_factory_from_artifact(
+                list(examples), _TELEMETRY, schema=schema, raw_record_column_name=raw_record_column
+            )
+            sources.append(make(pattern))
+        except (AssertionError, NotImplementedError, ValueError) as error:
+            raise EdgeError(
+                f"the examples at {artifact.uri} can't be read: {_line(error)}; give the component the output of a Transform"
+            ) from error
     return sources
 
 
@@ -77,24 +93,99 @@ def dense_features(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter)
     Raises:
         EdgeError: a feature that the schema calls dense is missing from an example, or holds another number of values.
     """
-    try:
-        values = tensors.ToBatchTensors(batch)
-    except Exception as error:  # noqa: BLE001 - the adapter raises whatever pyarrow or numpy raise
-        raise EdgeError(f"the examples don't fit their schema: {_misfit(batch, tensors) or error}") from error
+    # The adapter only counts the values of the whole batch: an example with none and one with two would pass, all shifted.
+    misfit = _misfit(batch, tensors, absent_fits=True)
+    values: dict[str, Any] = {}
+    if misfit is None:
+        try:
+            values = tensors.ToBatchTensors(batch)
+        except Exception as error:  # noqa: BLE001 - the adapter raises whatever pyarrow or numpy raise
+            misfit = _misfit(batch, tensors, absent_fits=False) or _line(error.__cause__ or error)
+    if misfit is not None:
+        raise EdgeError(f"the examples don't fit their schema: {misfit}")
     return {name: np.asarray(value) for name, value in values.items() if isinstance(value, tf.Tensor)}
 
 
-def _misfit(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter) -> str | None:
-    """Names the dense feature that has another number of values than the schema says, in the first such example."""
+def _misfit(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter, *, absent_fits: bool) -> str | None:
+    """Names the first dense feature that has another number of values in an example than the schema says.
+
+    `absent_fits`: leaves out examples without the feature, which the adapter fills where the schema has a default value.
+    """
     for name, spec in tensors.TypeSpecs().items():
         if not isinstance(spec, tf.TensorSpec) or name not in batch.schema.names:
             continue
-        want = int(np.prod(spec.shape[1:]))
-        for row in batch.column(batch.schema.get_field_index(name)):
-            have = 0 if row.as_py() is None else len(row.as_py())
-            if have != want:
-                return (
-                    f"feature {name!r} has {have} values in an example, the schema says {want}; "
-                    "mend the data or Transform's preprocessing_fn, so that every example has it"
-                )
+        want = math.prod(spec.shape[1:].as_list())
+        lengths = pc.list_value_length(batch.column(batch.schema.get_field_index(name)))
+        lengths = pc.fill_null(lengths, want if absent_fits else 0)
+        wrong = lengths.filter(pc.not_equal(lengths, want))
+        if len(wrong):
+            return misfit_text(name, f"{wrong[0]} values", str(want))
     return None
+
+
+def misfit_text(feature: str, have: str, want: str) -> str:
+    """Says of a feature that an example has other values of it than the schema says, and what to mend."""
+    return (
+        f"feature {feature!r} has {have} in an example, the schema says {want}; "
+        "mend the data or Transform's preprocessing_fn, so that every example has it"
+    )
+
+
+class ReadExamples(beam.PTransform):
+    """Reads sources from a pipeline as serialized tf.Examples, whatever their payload format.
+
+    Equal tf.Examples give equal bytes: features in the order of their names. TFX and TensorFlow write them in an order
+    that changes from record to record, so the bytes in the files say nothing about equality.
+
+    Raises, in a worker:
+        EdgeError: a record isn't a tf.Example, or can't be made one.
+    """
+
+    def __init__(self, sources: Sequence[tfxio.TFXIO]) -> None:
+        super().__init__()
+        self.sources = list(sources)
+
+    def expand(self, pipeline: beam.Pipeline) -> PCollection[bytes]:
+        records = []
+        for i, source in enumerate(self.sources):
+            if isinstance(source, tf_example_record.TFExampleRecord):
+                records.append(pipeline | f"Read[{i}]" >> source.RawRecordBeamSource())
+            else:
+                batches = pipeline | f"Read[{i}]" >> source.BeamSource()
+                records.append(batches | f"Encode[{i}]" >> beam.FlatMap(_encode).with_output_types(bytes))
+        return records | "Flatten" >> beam.Flatten() | "SortFeatures" >> beam.Map(_sort_features).with_output_types(bytes)
+
+
+def _encode(batch: pa.RecordBatch) -> list[bytes]:
+    try:
+        encoded: list[bytes] = example_coder.RecordBatchToExamples(batch)
+    except Exception as error:  # noqa: BLE001 - the encoder has no exception of its own
+        raise EdgeError(
+            f"the examples can't be written as tf.Examples: {_line(error)}; give the component the output of a Transform"
+        ) from error
+    return encoded
+
+
+def _sort_features(record: bytes) -> bytes:
+    try:
+        ordered: bytes = tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+    except DecodeError as error:
+        raise EdgeError("a record of the examples isn't a tf.Example, as their payload_format says; write them again") from error
+    return ordered
+
+
+def decode(records: Sequence[bytes], schema: schema_pb2.Schema) -> tuple[pa.RecordBatch, tensor_adapter.TensorAdapter]:
+    """Serialized tf.Examples as one batch of the schema's features, and the adapter that makes tensors of it.
+
+    Raises:
+        EdgeError: a feature has values of another type than the schema says.
+    """
+    try:
+        batch = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString()).DecodeBatch(list(records))
+    except Exception as error:  # noqa: BLE001 - the decoder has no exception of its own
+        raise EdgeError(f"the examples don't fit their schema: {_line(error)}; mend the data, or the schema") from error
+    return batch, adapter(tf_example_record.TFExampleBeamRecord("memory", _TELEMETRY, schema))
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())

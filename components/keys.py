@@ -4,6 +4,7 @@ from tfx.types import standard_component_specs as tfx_keys
 
 EXAMPLES = tfx_keys.EXAMPLES_KEY
 MODEL = tfx_keys.MODEL_KEY
+FLOAT_MODEL = "float_model"  # input of a component whose output is `model`: TFX refuses one key for both
 BASELINE_MODEL = tfx_keys.BASELINE_MODEL_KEY
 SCHEMA = tfx_keys.SCHEMA_KEY
 TRANSFORM_GRAPH = tfx_keys.TRANSFORM_GRAPH_KEY

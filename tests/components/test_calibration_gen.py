@@ -1,0 +1,305 @@
+"""The component on Examples artifacts built by hand, from the files in to the files out."""
+
+import gzip
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from example_shards import example, examples_artifact, schema, schema_artifact, transform_graph_artifact
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx.components.util import tfxio_utils
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import standard_artifacts
+from tfx.types.channel import Channel
+
+from tfx_edge.components import keys
+from tfx_edge.components.calibration_gen.component import CalibrationGen
+from tfx_edge.components.calibration_gen.executor import Executor
+from tfx_edge.schemas import CalibrationConfig, CalibrationSummary, EdgeError
+from tfx_edge.schemas.artifact_types import CalibrationData
+
+Features = dict[str, Any]
+
+SCHEMA = schema(image=("FLOAT", 2, 3), label=("INT",), name=("BYTES",), tags=("INT", None), weights=("FLOAT", None))
+UNIFORM = CalibrationConfig(num_examples=30, seed=5)
+BY_LABEL = CalibrationConfig(num_examples=30, seed=5, strategy="stratified", stratify_by="label")
+FILES = {"Split-calibration/calibration-00000-of-00001.gz", "calibration.json", "schema.pbtxt"}
+
+
+def population(count: int = 200) -> list[Features]:
+    """Examples with dense, sparse and text features; the labels 0, 1, 2 are in 1, 2 and 7 of 10."""
+    values = np.random.default_rng(0).normal(size=(count, 6)).astype(np.float32)
+    return [
+        {"image": row.tolist(), "label": [max(0, min(2, i % 10 - 1))], "name": [b"no %d" % i], "weights": [1.5] * (i % 3)}
+        for i, row in enumerate(values)
+    ]
+
+
+def run(
+    folder: Path,
+    shards: Sequence[Sequence[bytes]],
+    config: CalibrationConfig = UNIFORM,
+    features: schema_pb2.Schema = SCHEMA,
+    described_by: str = keys.TRANSFORM_GRAPH,
+    workers: int = 1,
+) -> CalibrationData:
+    """Runs the executor on a split "train" of these shards."""
+    output = CalibrationData()
+    output.uri = str(folder / "output")
+    Path(output.uri).mkdir(parents=True, exist_ok=True)  # as TFX does
+    describe = {keys.TRANSFORM_GRAPH: transform_graph_artifact, keys.SCHEMA: schema_artifact}[described_by]
+    inputs = {
+        keys.EXAMPLES: [examples_artifact(folder / "examples", {"train": shards, "eval": [[]]})],
+        described_by: [describe(folder / described_by, features)],
+    }
+    # Without an image or package named, TFX packs itself up for remote workers each time an executor is made: 4 seconds.
+    args = ["--runner=DirectRunner", "--direct_running_mode=in_memory", f"--direct_num_workers={workers}", "--sdk_container_image=none"]
+    context = BaseBeamExecutor.Context(beam_pipeline_args=args)
+    Executor(context).Do(inputs, {keys.CALIBRATION_DATA: [output]}, {keys.CONFIG: config.to_json()})
+    return output
+
+
+def files(output: CalibrationData | Path) -> dict[str, bytes]:
+    folder = Path(output.uri) if isinstance(output, CalibrationData) else output / "output"
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def summary(output: CalibrationData) -> CalibrationSummary:
+    return CalibrationSummary.from_json(files(output)["calibration.json"])
+
+
+def sampled(output: CalibrationData) -> list[bytes]:
+    """The sample's records, read by TensorFlow."""
+    return list(tf.data.TFRecordDataset(f"{output.uri}/Split-calibration/calibration-00000-of-00001.gz", "GZIP").as_numpy_iterator())
+
+
+def parsed(records: Sequence[bytes]) -> dict[str, np.ndarray]:
+    """Dense features, by TensorFlow's own parser."""
+    spec = {"image": ((2, 3), tf.float32), "label": ((), tf.int64), "name": ((), tf.string)}
+    return {k: v.numpy() for k, v in tf.io.parse_example(records, {k: tf.io.FixedLenFeature(*s) for k, s in spec.items()}).items()}
+
+
+def encode(examples: Sequence[Features], random: Random | None = None) -> list[bytes]:
+    """Serializes, each example with its features in an order of its own where a source of randomness is given."""
+    return [example(e, random.sample(list(e), len(e)) if random else None) for e in examples]
+
+
+def ordered(records: Sequence[bytes]) -> set[bytes]:
+    """The distinct records, features by name."""
+    return {tf.train.Example.FromString(r).SerializeToString(deterministic=True) for r in records}
+
+
+@pytest.fixture(scope="module")
+def records() -> list[bytes]:
+    return encode(population())
+
+
+@pytest.mark.parametrize("config", [UNIFORM, BY_LABEL], ids=lambda c: c.strategy)
+def test_shards_order_workers_and_the_order_of_features_change_no_byte(
+    config: CalibrationConfig, records: list[bytes], tmp_path: Path
+) -> None:
+    expected = files(run(tmp_path / "one", [records], config))
+    random = Random(1)
+    mixed = random.sample(encode(population(), random), len(records))
+    assert set(expected) == FILES
+    assert files(run(tmp_path / "two", [mixed[:3], mixed[3:]], config)) == expected
+    assert files(run(tmp_path / "seven", [mixed[i::7] for i in range(7)], config, workers=3)) == expected
+
+
+def test_the_sample_is_the_smallest_hashes_of_the_distinct_records(tmp_path: Path) -> None:
+    records = encode(population(), Random(2)) + encode(population(50), Random(3)) + encode(population(5), Random(4)) * 40
+    output = run(tmp_path, [records])
+    distinct = ordered(records)
+    assert len(distinct) == 200 < len(set(records))
+    key = UNIFORM.seed.to_bytes(8, "little")
+    expected = sorted(distinct, key=lambda r: hashlib.blake2b(r, digest_size=16, key=key).digest())[:30]
+    assert sampled(output) == expected
+    assert summary(output).population == len(records)
+
+
+def test_another_seed_gives_another_sample(records: list[bytes], tmp_path: Path) -> None:
+    other = UNIFORM.model_copy(update={"seed": 6})
+    assert set(sampled(run(tmp_path / "a", [records]))) != set(sampled(run(tmp_path / "b", [records], other)))
+
+
+def test_data_that_grows_changes_the_sample_by_new_records_alone(records: list[bytes], tmp_path: Path) -> None:
+    sample = sampled(run(tmp_path / "a", [records]))
+    grown = sampled(run(tmp_path / "b", [records + encode(population(220)[200:])]))
+    assert set(grown) - set(sample) <= ordered(encode(population(220)[200:])), "only new records came in"
+
+
+def test_the_summary_says_what_numpy_says_of_the_sample(records: list[bytes], tmp_path: Path) -> None:
+    output = run(tmp_path, [records])
+    found, sample = summary(output), sampled(output)
+    dense = parsed(sample)
+    assert (found.config, found.count, found.population, found.strata) == (UNIFORM, 30, 200, {})
+    assert set(found.features) == {"image", "label"}, "text has no range, and what isn't dense feeds no model"
+    for name, feature in found.features.items():
+        values = dense[name].astype(np.float64)
+        assert (feature.min, feature.max) == (values.min(), values.max())
+        assert feature.mean == pytest.approx(values.mean(), abs=1e-12)
+    framed = b"".join(len(r).to_bytes(8, "little") + r for r in sample)
+    assert found.digest == hashlib.sha256(framed).hexdigest()
+    assert output.get_int_custom_property("count") == 30
+    assert output.get_string_custom_property("strategy") == "uniform"
+    assert output.get_string_custom_property("digest") == found.digest
+
+
+def test_strata_are_counted_by_value_and_proportional(records: list[bytes], tmp_path: Path) -> None:
+    output = run(tmp_path, [records], BY_LABEL)
+    assert summary(output).strata == {"0": 6, "1": 3, "2": 21}
+    assert Counter(map(str, parsed(sampled(output))["label"])) == summary(output).strata
+    assert output.get_string_custom_property("strategy") == "stratified"
+
+
+@pytest.mark.parametrize(
+    ("values", "strata"),
+    [
+        ([[b"cat"], [b"d\xc3\xb6g"], [b"\xff"]], {"cat", "dög", "\\xff"}),
+        ([[0.1], [0.5], [-2.0]], {"0.1", "0.5", "-2.0"}),
+        ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], {"1, 0, 0", "0, 1, 0", "0, 0, 1"}),
+    ],
+    ids=["text", "float", "one-hot"],
+)
+def test_any_feature_can_stratify(values: list[Any], strata: set[str], tmp_path: Path) -> None:
+    records = encode([{"group": values[i % 3], "n": [i]} for i in range(30)])
+    kind = {bytes: "BYTES", float: "FLOAT", int: "INT"}[type(values[0][0])]
+    config = CalibrationConfig(strategy="stratified", stratify_by="group", num_examples=9)
+    output = run(tmp_path, [records], config, schema(group=(kind, None), n=("INT",)))
+    assert summary(output).strata == dict.fromkeys(strata, 3)
+
+
+def test_the_artifact_explains_itself_to_tfx(records: list[bytes], tmp_path: Path) -> None:
+    output = run(tmp_path, [records])
+    written = files(output)
+    features = text_format.Parse(written["schema.pbtxt"].decode(), schema_pb2.Schema())
+    assert features == SCHEMA
+    shard = f"{output.uri}/Split-calibration/*.gz"
+    source = tfxio_utils.make_tfxio(shard, ["test"], "FORMAT_TF_EXAMPLE", schema=features)
+    assert source.TensorAdapter().TypeSpecs()["image"].shape == (None, 2, 3)
+    header = written["Split-calibration/calibration-00000-of-00001.gz"][:10]
+    assert header[4:8] == b"\0\0\0\0", "the time in a gzip header would change the bytes from run to run"
+    assert gzip.decompress(written["Split-calibration/calibration-00000-of-00001.gz"])
+
+
+def test_a_schema_takes_the_place_of_a_transform_graph(records: list[bytes], tmp_path: Path) -> None:
+    by_schema = run(tmp_path / "schema", [records], described_by=keys.SCHEMA)
+    assert files(by_schema) == files(run(tmp_path / "graph", [records]))
+
+
+def failure(folder: Path, shards: Sequence[Sequence[bytes]], **arguments: Any) -> str:
+    """The error's text, after checking that it is one line and that nothing is left."""
+    with pytest.raises(EdgeError) as caught:
+        run(folder, shards, **arguments)
+    assert files(folder) == {}
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_split_without_examples_is_an_error(records: list[bytes], tmp_path: Path) -> None:
+    config = UNIFORM.model_copy(update={"split": "eval"})
+    assert failure(tmp_path, [records], config=config).startswith(
+        "split 'eval': it holds no examples, num_examples asks for 30; name a split"
+    )
+
+
+def test_a_split_that_does_not_exist_is_an_error_that_names_those_there(records: list[bytes], tmp_path: Path) -> None:
+    text = failure(tmp_path, [records], config=UNIFORM.model_copy(update={"split": "test"}))
+    assert text == f"split 'test': not in the examples at {tmp_path / 'examples'}, which have train, eval; name one of these"
+
+
+def test_too_few_distinct_examples_are_an_error_that_counts_them(records: list[bytes], tmp_path: Path) -> None:
+    text = failure(tmp_path, [records[:20] * 9])
+    assert text == (
+        "num_examples 30: split 'train' has 20 distinct examples (180 with 160 duplicates); lower num_examples to 20 or less, "
+        "or give CalibrationGen a split with more data"
+    )
+
+
+def test_stratifying_by_a_feature_that_the_schema_lacks_is_an_error(records: list[bytes], tmp_path: Path) -> None:
+    text = failure(tmp_path, [records], config=BY_LABEL.model_copy(update={"stratify_by": "labels"}))
+    assert text == "stratify_by 'labels': not a feature of the schema, which has image, label, name, tags, weights; name one of these"
+
+
+@pytest.mark.parametrize("tags", [{}, {"tags": []}], ids=["no feature", "no value"])
+def test_stratifying_by_a_feature_that_an_example_lacks_is_an_error(tags: Features, tmp_path: Path) -> None:
+    examples = [e | {"tags": [1]} for e in population(60)]
+    del examples[40]["tags"]
+    config = BY_LABEL.model_copy(update={"stratify_by": "tags"})
+    text = failure(tmp_path, [encode([*examples[:40], examples[40] | tags, *examples[41:]])], config=config)
+    assert text.startswith("stratify_by 'tags': an example has no value of it; mend the data")
+
+
+def test_stratifying_by_a_continuous_feature_is_an_error(tmp_path: Path) -> None:
+    records = encode([{"x": [i / 7]} for i in range(50)])
+    config = BY_LABEL.model_copy(update={"stratify_by": "x"})
+    text = failure(tmp_path, [records], config=config, features=schema(x=("FLOAT",)))
+    assert text.startswith("stratify_by 'x': 50 different values in split 'train', more than num_examples 30")
+
+
+@pytest.mark.parametrize(
+    ("broken", "have"),
+    [({}, "0 integer values"), ({"label": [1, 2]}, "2 integer values"), ({"label": [0.5]}, "0 integer values")],
+    ids=["missing", "two values", "another type"],
+)
+def test_an_example_that_lacks_a_dense_feature_is_an_error_wherever_it_is(broken: Features, have: str, tmp_path: Path) -> None:
+    examples = population()
+    del examples[150]["label"]
+    examples[150] |= broken
+    text = failure(tmp_path, [encode(examples)], config=UNIFORM.model_copy(update={"num_examples": 2}))
+    assert text.startswith(
+        f"the examples don't fit their schema: feature 'label' has {have} in an example, the schema says 1; mend the data"
+    )
+
+
+def test_nan_and_infinity_in_the_sample_are_an_error_that_counts_the_examples(tmp_path: Path) -> None:
+    examples = population(30)
+    for i in (3, 4, 5):
+        examples[i]["image"] = [float("nan")] * 6
+    examples[7]["weights"] = [1.0, float("-inf"), float("inf")]
+    text = failure(tmp_path, [encode(examples)])
+    assert text == (
+        "feature 'image' is NaN or infinite in 3 of the 30 sampled examples; feature 'weights' is NaN or infinite in 1 of the 30 "
+        "sampled examples; mend the data, or fill such values in Transform's preprocessing_fn"
+    )
+
+
+def test_a_record_that_is_no_example_is_an_error(tmp_path: Path) -> None:
+    assert failure(tmp_path, [[b"not a tf.Example"]]).startswith("a record of the examples isn't a tf.Example")
+
+
+def test_an_output_that_cannot_be_finished_is_removed(records: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / "output" / "calibration.json").mkdir(parents=True)  # in the way of the last file
+    with pytest.raises(Exception, match=r"calibration\.json"):
+        run(tmp_path, [records])
+    assert files(tmp_path) == {}
+
+
+def test_a_component_without_transform_graph_and_schema_is_an_error_where_it_is_made() -> None:
+    with pytest.raises(EdgeError, match="CalibrationGen: neither transform_graph nor schema is given"):
+        CalibrationGen(examples=Channel(type=standard_artifacts.Examples))
+
+
+def test_the_component_keeps_its_config_as_json() -> None:
+    graph = Channel(type=standard_artifacts.TransformGraph)
+    made = CalibrationGen(examples=Channel(type=standard_artifacts.Examples), transform_graph=graph, config=BY_LABEL)
+    assert CalibrationConfig.from_json(made.exec_properties[keys.CONFIG]) == BY_LABEL
+    assert made.outputs[keys.CALIBRATION_DATA].type is CalibrationData
+    default = CalibrationGen(examples=Channel(type=standard_artifacts.Examples), transform_graph=graph)
+    assert json.loads(default.exec_properties[keys.CONFIG]) == CalibrationConfig().model_dump()
+
+
+def test_the_config_can_be_a_runtime_parameter() -> None:
+    parameter = RuntimeParameter(name="calibration", ptype=str, default=UNIFORM.to_json())
+    schema_channel = Channel(type=standard_artifacts.Schema)
+    made = CalibrationGen(examples=Channel(type=standard_artifacts.Examples), schema=schema_channel, config=parameter)
+    assert made.exec_properties[keys.CONFIG] is parameter
