@@ -22,6 +22,11 @@ class QuantizationConfig(Config):
     )
     batch_size: int = Field(default=32, ge=1, description="Examples a step while activation ranges are collected.")
 
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether the scheme quantizes activations, whose ranges only data can tell."""
+        return self.scheme == "int8"
+
     def check(self) -> None:
         if self.io_type == "int8" and self.scheme != "int8":
             raise ValueError(f"io_type 'int8' with scheme {self.scheme!r}; only scheme 'int8' can have int8 inputs and outputs")

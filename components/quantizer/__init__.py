@@ -1,0 +1,6 @@
+"""Quantizer: how a float model becomes integers, as a plan.
+
+component.py   inputs, outputs, config
+executor.py    model and calibration data in, plan out
+ranges.py      activation ranges over the calibration data, by Beam
+"""

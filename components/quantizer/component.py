@@ -1,0 +1,94 @@
+"""Quantizer: plans the quantization of a float model.
+
+It converts the model to a float flatbuffer, takes the range of every activation over the calibration data, and writes down
+what will be done to which operator. TFLiteExporter then carries the plan out without any data. So the plan, two small
+JSON files, is what a person reviews, and what makes an export repeatable.
+"""
+
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import channel, standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from tfx_edge.components import keys
+from tfx_edge.components.quantizer import executor
+from tfx_edge.schemas import EdgeError, QuantizationConfig
+from tfx_edge.schemas.artifact_types import CalibrationData, QuantizationPlan
+
+
+class QuantizerSpec(ComponentSpec):
+    """Inputs, outputs and properties of Quantizer."""
+
+    PARAMETERS = {keys.CONFIG: ExecutionParameter(type=str)}
+    INPUTS = {
+        keys.FLOAT_MODEL: ChannelParameter(type=standard_artifacts.Model),
+        keys.CALIBRATION_DATA: ChannelParameter(type=CalibrationData, optional=True),
+        keys.TRANSFORM_GRAPH: ChannelParameter(type=standard_artifacts.TransformGraph, optional=True),
+    }
+    OUTPUTS = {
+        keys.MODEL: ChannelParameter(type=standard_artifacts.Model),
+        keys.QUANTIZATION_PLAN: ChannelParameter(type=QuantizationPlan),
+    }
+
+
+class Quantizer(base_beam_component.BaseBeamComponent):
+    """Post-training quantization of a whole model: `float32`, `float16`, `dynamic_range` or `int8`.
+
+    Outputs:
+        model: the float model that the plan is for, a copy of the input, so that both go on together.
+        quantization_plan: `plan.json` (scheme, recipe, which operators stay float and why) and `ranges.json`; custom properties
+            `scheme` and `float_model_digest`.
+
+    Example:
+        quantizer = Quantizer(
+            model=pruner.outputs["model"],
+            calibration_data=calibration_gen.outputs["calibration_data"],
+            transform_graph=transform.outputs["transform_graph"],
+            config=QuantizationConfig(scheme="int8", io_type="float32"),
+        )
+        exporter = TFLiteExporter(
+            model=quantizer.outputs["model"],
+            quantization_plan=quantizer.outputs["quantization_plan"],
+            transform_graph=transform.outputs["transform_graph"],
+        )
+    """
+
+    SPEC_CLASS = QuantizerSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+
+    def __init__(
+        self,
+        model: channel.BaseChannel,
+        calibration_data: channel.BaseChannel | None = None,
+        transform_graph: channel.BaseChannel | None = None,
+        config: QuantizationConfig | RuntimeParameter = QuantizationConfig(),
+    ) -> None:
+        """Wires the component.
+
+        Args:
+            model: a float model, as a Trainer or Pruner saves it.
+            calibration_data: of CalibrationGen; scheme `int8` needs it, the others don't read it.
+            transform_graph: of the Transform before the Trainer; needed for a model that was saved with nothing but signatures on
+                raw tf.Examples.
+            config: the scheme, or a RuntimeParameter that holds the config as JSON.
+
+        Raises:
+            EdgeError: scheme `int8` without calibration_data.
+        """
+        if isinstance(config, QuantizationConfig) and config.needs_calibration and calibration_data is None:
+            raise EdgeError(
+                f"Quantizer: scheme {config.scheme!r} without calibration_data; give it CalibrationGen's output, or choose "
+                "'dynamic_range', which needs no data"
+            )
+        super().__init__(
+            QuantizerSpec(
+                **{
+                    keys.FLOAT_MODEL: model,
+                    keys.CALIBRATION_DATA: calibration_data,
+                    keys.TRANSFORM_GRAPH: transform_graph,
+                    keys.CONFIG: config.to_json() if isinstance(config, QuantizationConfig) else config,
+                    keys.MODEL: channel.Channel(standard_artifacts.Model),
+                    keys.QUANTIZATION_PLAN: channel.Channel(QuantizationPlan),
+                }
+            )
+        )

@@ -1,0 +1,128 @@
+"""What a flatbuffer is made of: operators, digest, sizes, and the runtime it needs."""
+
+import gzip
+import hashlib
+import importlib.metadata
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from tfx_edge.schemas import EdgeError
+
+# LiteRT counts its own versions, a flatbuffer names TensorFlow's. LiteRT 2.3, the oldest that is installed with this
+# package, is built from TensorFlow 2.22.0-dev0 (its library holds the text), so it has all that 2.21 has.
+_TFLITE_VERSION = "2.21.0"
+
+CUSTOM = "custom:"  # what the names of operators begin with that aren't LiteRT's
+
+
+def digest(model: bytes) -> str:
+    """sha256 of the flatbuffer, in hexadecimal."""
+    return hashlib.sha256(model).hexdigest()
+
+
+def gzip_size(model: bytes) -> int:
+    """Bytes after `gzip -9` without a time stamp or a name: about what a device downloads."""
+    return len(gzip.compress(model, 9, mtime=0))
+
+
+def operators(model: bytes) -> dict[str, int]:
+    """How often each operator occurs in all graphs of the model, by LiteRT's name, sorted; custom ones as `custom:<name>`.
+
+    Raises:
+        EdgeError: not a flatbuffer.
+    """
+    parsed = parse(model)
+    names = [operator_name(code) for code in parsed.operatorCodes]
+    counts = Counter(names[op.opcodeIndex] for graph in parsed.subgraphs for op in graph.operators or ())
+    return dict(sorted(counts.items()))
+
+
+def operator_name(code: Any) -> str:
+    """LiteRT's name of an operator code, for example `FULLY_CONNECTED`."""
+    if code.customCode:
+        return CUSTOM + str(code.customCode, "utf-8")
+    # Codes above 127 don't fit the older of the two fields, which then holds a placeholder.
+    return _BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)]
+
+
+def minimum_runtime(model: bytes) -> str | None:
+    """The oldest TensorFlow Lite version that has the model's operators, as the converter wrote it; None if it wrote none.
+
+    Raises:
+        EdgeError: not a flatbuffer.
+    """
+    for name, content in _metadata(parse(model)):
+        if name == "min_runtime_version":
+            return content.rstrip(b"\0").decode() or None
+    return None
+
+
+def runtime() -> str:
+    """The LiteRT installed here, for example `LiteRT 2.3.0 (TensorFlow Lite 2.21.0)`."""
+    return f"LiteRT {importlib.metadata.version('ai-edge-litert')} (TensorFlow Lite {_TFLITE_VERSION})"
+
+
+def runtime_supports(required: str | None, available: str = _TFLITE_VERSION) -> bool:
+    """Whether a runtime is new enough for a model; versions compare as numbers, so that 1.14 is newer than 1.5.
+
+    Args:
+        required: what `minimum_runtime` says; None needs nothing in particular.
+        available: TensorFlow Lite version of the runtime, by default of the one installed here.
+
+    Returns:
+        False as well where `required` is no version: converters write UNKNOWN for an operator that no release has.
+
+    >>> runtime_supports("1.14.0", "1.5.0"), runtime_supports("2.3.0", "2.16.1")
+    (False, True)
+    """
+    if required is None:
+        return True
+    need, have = _version(required), _version(available)
+    return need is not None and have is not None and need <= have
+
+
+def newest_version(versions: Iterable[str]) -> str:
+    """The greatest of some versions, compared as numbers; one that isn't a version counts as newer than all, as UNKNOWN does."""
+    return max(versions, key=lambda v: (_version(v) is None, _version(v) or ()))
+
+
+def parse(model: bytes) -> Any:
+    """The flatbuffer as the mutable objects of LiteRT's schema (`ModelT`), with the data of every buffer in its place.
+
+    Raises:
+        EdgeError: not a flatbuffer.
+    """
+    if not schema.Model.ModelBufferHasIdentifier(model, 0):
+        raise EdgeError(f"not a LiteRT flatbuffer ({len(model)} bytes, no TFL3 identifier); expected a .tflite file")
+    try:
+        parsed = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model, 0))
+        for buffer in parsed.buffers:
+            if buffer.offset > 1:  # data that lies behind the flatbuffer
+                buffer.data = np.frombuffer(model, np.uint8, buffer.size, buffer.offset)
+    except Exception as error:  # noqa: BLE001 - the generated parser raises whatever struct and NumPy raise
+        raise EdgeError(f"a damaged LiteRT flatbuffer ({len(model)} bytes): {error}; export the model again") from error
+    return parsed
+
+
+def _metadata(parsed: Any) -> Iterator[tuple[str, bytes]]:
+    for entry in parsed.metadata or ():
+        data = parsed.buffers[entry.buffer].data
+        yield entry.name.decode(), b"" if data is None else bytes(data)
+
+
+def _version(text: str) -> tuple[int, ...] | None:
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    if numbers is None:
+        return None
+    parts = [int(part) for part in numbers[0].split(".")]
+    while parts and parts[-1] == 0:  # 2.3 is 2.3.0
+        parts.pop()
+    return tuple(parts)
+
+
+_BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}

@@ -1,0 +1,77 @@
+"""Conversion in a child process: the same bytes every time, and one line for whatever goes wrong."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tfx_edge.litert import inspect
+from tfx_edge.litert.convert import convert
+from tfx_edge.litert.runner import Runner
+from tfx_edge.schemas import EdgeError
+
+
+def test_the_same_model_gives_the_same_bytes_from_any_path_and_working_directory(
+    image_saved_model: Path, images: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = convert(str(image_saved_model))
+    elsewhere = tmp_path / "a folder" / "model"
+    shutil.copytree(image_saved_model, elsewhere)
+    for name in ("tensorflow", "litert", "inspect"):  # what a child with this directory on its path would import
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    assert convert("a folder/model") == first
+
+    import tensorflow as tf
+
+    expected = tf.saved_model.load(str(image_saved_model)).signatures["serving_default"](image=images["image"])["digit"]
+    np.testing.assert_allclose(Runner(first)(images)["digit"], expected, rtol=1e-4, atol=1e-6)
+    assert not [op for op in inspect.operators(first) if op.startswith(inspect.CUSTOM)]
+
+
+def test_an_operator_that_litert_has_not_is_named_with_the_model(models: Any) -> None:
+    import tensorflow as tf
+
+    path = models.save("determinant", lambda x: {"y": tf.linalg.det(x) + 1.0}, {"x": ([None, 3, 3], "float32")})
+    with pytest.raises(EdgeError) as error:
+        convert(str(path), name="model 7")
+    assert str(error.value).startswith("model 7: tf.MatrixDeterminant needs Flex:")
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_a_saved_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EdgeError, match=f"model 7: no SavedModel at {tmp_path}"):
+        convert(str(tmp_path), name="model 7")
+
+
+def test_a_saved_model_without_the_signature_is_an_error(models: Any, tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.f = tf.function(lambda x: {"y": x + 1.0})
+    tf.saved_model.save(module, str(tmp_path), signatures={"other": module.f.get_concrete_function(x=tf.TensorSpec([None, 1]))})
+    with pytest.raises(EdgeError, match="model 7: TFLiteConverter refused it: .*'serving_default'.*'other'"):
+        convert(str(tmp_path), name="model 7")
+
+
+def test_a_converter_that_takes_too_long_is_stopped(image_saved_model: Path) -> None:
+    start = time.monotonic()
+    with pytest.raises(EdgeError, match="model 7: TFLiteConverter was stopped after 0.2 s"):
+        convert(str(image_saved_model), name="model 7", time_limit_s=0.2)
+    assert time.monotonic() - start < 2
+
+
+def test_a_converter_that_dies_is_an_error_with_its_last_words(
+    image_saved_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\nprint('F0000 pass.cc:7] Check failed: shape', file=sys.stderr, flush=True)\nos.abort()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(
+        EdgeError, match=r"model 7: TFLiteConverter died \(SIGABRT\); its last words: F0000 pass.cc:7\] Check failed: shape"
+    ):
+        convert(str(image_saved_model), name="model 7")
