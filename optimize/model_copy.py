@@ -1,0 +1,81 @@
+"""A Keras model's twin: the same layers, weights and compile config, and nothing shared."""
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from tfx_edge.optimize.error_text import one_line
+from tfx_edge.schemas import EdgeError
+
+
+def check_kind(model: Any) -> None:
+    """Checks that a model is one whose layers can be copied and replaced: Keras 2, functional or Sequential, and built.
+
+    Raises:
+        EdgeError: it is something else; the text says what.
+    """
+    wanted = "expected a Keras 2 (tf_keras) functional or Sequential model"
+    if not isinstance(model, tf_keras.Model):
+        raise EdgeError(f"model of type {type(model).__module__}.{type(model).__name__}: {wanted}; rebuild it with the layers of tf_keras")
+    if isinstance(model, tf_keras.Sequential) and not model.built:
+        raise EdgeError(f"model {model.name!r}: a Sequential model without a known input shape; give its first layer an input_shape")
+    if not model._is_graph_network:  # Keras tells it nowhere else
+        raise EdgeError(
+            f"model {model.name!r}: a subclassed model ({type(model).__name__}), whose layers can't be replaced; {wanted}; "
+            "rebuild it with the functional API"
+        )
+
+
+def copy_model(model: tf_keras.Model) -> tf_keras.Model:
+    """Copies layers and weights; the copy is not compiled, see `compile_like`.
+
+    Args:
+        model: functional or Sequential, built.
+
+    Raises:
+        EdgeError: `check_kind` refuses the model, or a layer can't be made again from its config.
+    """
+    check_kind(model)
+    try:
+        copy = tf_keras.models.clone_model(model)
+    except Exception as error:  # noqa: BLE001 - a layer's from_config raises anything
+        raise EdgeError(
+            f"model {model.name!r}: a layer can't be copied from its config ({one_line(error)}); "
+            "a custom layer needs get_config and tf_keras.saving.register_keras_serializable"
+        ) from error
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
+    """What a model was compiled with, as fresh objects: optimizer, loss and metrics without their state; empty if it never was.
+
+    Raises:
+        EdgeError: the loss or a metric can't be made again from its config.
+    """
+    config = model.get_compile_config()
+    try:
+        arguments: dict[str, Any] = tf_keras.saving.deserialize_keras_object(config) if config else {}
+    except Exception as error:  # noqa: BLE001 - a loss's from_config raises anything
+        raise EdgeError(
+            f"model {model.name!r}: its loss, metrics or optimizer can't be made again from their config ({one_line(error)}); "
+            "decorate your own with tf_keras.saving.register_keras_serializable, or save the model without them and name the loss in the config"
+        ) from error
+    return arguments
+
+
+def compile_like(model: tf_keras.Model, reference: tf_keras.Model, batch: tf.data.Dataset) -> None:
+    """Compiles a model as another was, with an optimizer that has not stepped yet; leaves it uncompiled where the other is.
+
+    Args:
+        model: the one to compile.
+        reference: the one to look at.
+        batch: one batch of (inputs, label). Which formula "accuracy" means depends on the label's shape: a model that has seen
+            no label is saved with the wrong one (on integer labels, categorical instead of sparse categorical accuracy).
+    """
+    arguments = compile_arguments(reference)
+    if arguments:
+        model.compile(**arguments)
+        model.evaluate(batch, verbose=0)
+        model.reset_metrics()
