@@ -16,6 +16,12 @@ class Slice(Config):
     def check(self) -> None:
         if not self.feature_keys and not self.feature_values:
             raise ValueError("names no feature; give feature_keys or feature_values (the overall slice is always evaluated)")
+        both = sorted(set(self.feature_keys) & set(self.feature_values))
+        if both:
+            raise ValueError(f"feature {both[0]!r} is in feature_keys and in feature_values; keep one: a value, or every value")
+
+    def __str__(self) -> str:
+        return ", ".join([*self.feature_keys, *(f"{k}={v}" for k, v in sorted(self.feature_values.items()))])
 
 
 class Threshold(Config):
@@ -25,15 +31,25 @@ class Threshold(Config):
     config: dict[str, Any] = Field(default_factory=dict, description="The metric's own arguments, for example {'top_k': 3}.")
     higher_is_better: bool = Field(default=True, description="False for losses and errors.")
     max_drop: float | None = Field(
-        default=None, ge=0, description="Largest loss against the float baseline, in the metric's unit: 0.01 of an accuracy is one percentage point."
+        default=None,
+        ge=0,
+        description="Largest loss against the float baseline, in the metric's unit: 0.01 of an accuracy is one percentage point.",
     )
     lower_bound: float | None = Field(default=None, description="Smallest value of the candidate alone.")
     upper_bound: float | None = Field(default=None, description="Largest value of the candidate alone.")
-    slices: tuple[Slice, ...] | None = Field(default=None, description="None: overall and every slice of the config. Otherwise these slices alone.")
+    slices: tuple[Slice, ...] | None = Field(
+        default=None, min_length=1, description="None: overall and every slice of the config. Otherwise these slices alone."
+    )
+    output: str | None = Field(default=None, min_length=1, description="The output to measure; needed where the model has several.")
 
     def check(self) -> None:
         if self.max_drop is None and self.lower_bound is None and self.upper_bound is None:
             raise ValueError(f"metric {self.metric!r} has no bound; give max_drop, lower_bound or upper_bound")
+
+    @property
+    def name(self) -> str:
+        """What reports call the metric: `config["name"]`, or the class name."""
+        return str(self.config.get("name", self.metric))
 
 
 class Budget(Config):
@@ -49,10 +65,23 @@ class GateConfig(Config):
     label_key: str = Field(min_length=1, description="The transformed feature that holds the label.")
     thresholds: tuple[Threshold, ...] = Field(min_length=1, description="At least one: a gate without thresholds would bless anything.")
     slices: tuple[Slice, ...] = Field(default=(), description="Slices to evaluate, besides the overall one.")
-    min_examples: int = Field(default=20, ge=1, description="A slice under a threshold that holds fewer examples fails the gate: too few to tell.")
+    min_examples: int = Field(
+        default=20, ge=1, description="A slice under a threshold that holds fewer examples fails the gate: too few to tell."
+    )
     budget: Budget = Field(default=Budget(), description="Sizes that the candidate must not exceed.")
     split: str = Field(default="eval", min_length=1, description="The split of the examples to evaluate on.")
     batch_size: int = Field(default=256, ge=1, description="Examples in one prediction step.")
+    time_limit_s: float = Field(
+        default=120.0, gt=0, description="Seconds that the candidate may take to load and predict its first batch, in a process of its own."
+    )
+
+    def check(self) -> None:
+        named: dict[tuple[str, str | None], tuple[str, dict[str, Any]]] = {}
+        for threshold in self.thresholds:
+            this = threshold.metric, threshold.config
+            known = named.setdefault((threshold.name, threshold.output), this)
+            if known != this:
+                raise ValueError(f"two metrics are named {threshold.name!r}, {known} and {this}; give one another config['name']")
 
 
 class MetricComparison(Config):

@@ -1,0 +1,13 @@
+"""EdgeValidator: the gate between an edge model and the devices.
+
+component.py     what goes in and out, and how to use it
+executor.py      artifacts in, verdict out
+trial.py         the candidate's first load and run, in a process that may die
+eval_config.py   the gate's config as TFMA's
+model_pair.py    float baseline and candidate, predicting the same batch
+extractor.py     the pair as TFMA's prediction step
+evaluation.py    the Beam pipeline: examples, both models, TFMA
+results.py       what TFMA measured, by slice and threshold
+verdict.py       measurements to reasons against a blessing
+blessing.py      the ModelBlessing that Pusher reads
+"""

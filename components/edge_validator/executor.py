@@ -1,0 +1,61 @@
+"""Artifacts in, verdict out."""
+
+from typing import Any
+
+from tfx.dsl.components.base import base_beam_executor
+from tfx.dsl.io import fileio
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+from tfx.utils import path_utils
+
+from tfx_edge.components import keys
+from tfx_edge.components.documents import write_document
+from tfx_edge.components.edge_validator.blessing import write_blessing
+from tfx_edge.components.edge_validator.gate import Evidence, judge
+from tfx_edge.components.examples import split_sources, transformed_schema
+from tfx_edge.schemas import EdgeError, GateConfig
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Runs the gate; a model that doesn't pass is a result, not a failure."""
+
+    def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
+        """Judges one candidate.
+
+        Args:
+            input_dict: `model` with `Format-Serving/tflite`; `examples`; `transform_graph` or `schema`; `baseline_model` or none.
+            output_dict: `evaluation` gets TFMA's files, `report` the `report.json`, and last `blessing` its file and properties.
+            exec_properties: `config`, the JSON of a `GateConfig`.
+
+        Raises:
+            EdgeError: the model is no edge model, or the examples or the config are at fault; nothing is blessed then.
+        """
+        config = GateConfig.from_json(exec_properties[keys.CONFIG])
+        model = artifact_utils.get_single_instance(input_dict[keys.MODEL])
+        baseline = next(iter(input_dict.get(keys.BASELINE_MODEL) or []), None)
+        graph = next(iter(input_dict.get(keys.TRANSFORM_GRAPH) or []), None)
+        schema = transformed_schema(input_dict.get(keys.TRANSFORM_GRAPH) or [], input_dict.get(keys.SCHEMA) or [])
+        report = judge(
+            Evidence(
+                candidate=_flatbuffer(model),
+                baseline=None if baseline is None else path_utils.serving_model_path(baseline.uri),
+                transform_graph=None if graph is None else graph.uri,
+                sources=split_sources(input_dict[keys.EXAMPLES], config.split, schema),
+                schema=schema,
+            ),
+            config,
+            self._make_beam_pipeline(),
+            artifact_utils.get_single_uri(output_dict[keys.EVALUATION]),
+        )
+        write_document(f"{artifact_utils.get_single_uri(output_dict[keys.REPORT])}/report.json", report)
+        blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
+        write_blessing(blessing, report.blessed, model, baseline, exec_properties.get("current_component_id"))
+
+
+def _flatbuffer(model: Artifact) -> str:
+    path = f"{path_utils.serving_model_path(model.uri)}/tflite"
+    if not fileio.exists(path):
+        raise EdgeError(
+            f"the model at {model.uri} has no Format-Serving/tflite; give EdgeValidator an edge model, as TFLiteExporter makes it"
+        )
+    return path
