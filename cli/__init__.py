@@ -1,0 +1,46 @@
+"""The `tfx-edge` command: one module a command group, imported when it is called, so that `--help` needs no TensorFlow."""
+
+import importlib
+import sys
+
+import click
+
+from tfx_edge import __version__
+from tfx_edge.schemas import EdgeError
+
+# Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
+_COMMANDS = {"demo": "Run the digits pipeline to a blessed and pushed int8 model."}
+
+EXIT_OK, EXIT_GATE, EXIT_ERROR = 0, 2, 1
+
+
+class _Commands(click.Group):
+    """Imports a command's module when the command runs, not when all are listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"tfx_edge.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tfx-edge")
+def cli() -> None:
+    """Takes float Keras models to verified .tflite files on edge devices."""
+
+
+def main() -> None:
+    """Entry point. Exit status 0: passed; 2: the gate said no, or the command line is wrong; 1: error."""
+    try:
+        cli(prog_name="tfx-edge")
+    except EdgeError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(EXIT_ERROR)

@@ -1,0 +1,110 @@
+"""`tfx-edge demo`: the main job on the digits, end to end."""
+
+import contextlib
+import importlib.util
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from tfx_edge.cli import EXIT_GATE
+from tfx_edge.cli.summary import RunSummary, read_summary, render
+from tfx_edge.schemas import EdgeError
+
+PIPELINE = "digits"
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="TFX_EDGE_HOME",
+    default=Path("~/.tfx-edge"),
+    show_default=True,
+    help="Folder for metadata, artifacts and the pushed model. [env: TFX_EDGE_HOME]",
+)
+def demo(home: Path) -> None:
+    """Run the digits pipeline: raw records to a blessed and pushed int8 model.
+
+    A second run reuses the results of unchanged components.
+
+    Example: tfx-edge demo --home /tmp/edge
+    """
+    if importlib.util.find_spec("tfx") is None:
+        raise EdgeError("tfx-edge demo: TFX is not installed; pip install 'tfx-edge[tfx]'")
+    root = home.expanduser().resolve() / PIPELINE
+    root.mkdir(parents=True, exist_ok=True)
+    log = root / "run.log"
+    click.echo(f"Running the {PIPELINE} pipeline below {root}; details in {log}")
+    start = time.monotonic()
+    with _noise_to(log) as terminal:
+        _run(root, terminal)
+    summary = read_summary(root / "metadata.db", PIPELINE)
+    render(summary, seconds=time.monotonic() - start)
+    if not _is_pushed(summary):
+        sys.exit(EXIT_GATE)
+
+
+def _is_pushed(summary: RunSummary) -> bool:
+    return summary.report.blessed and summary.pushed is not None
+
+
+def _run(root: Path, terminal: TextIO) -> None:
+    from absl import logging as absl_logging
+    from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+
+    from tfx_edge.pipelines.digits.data import write_examples
+    from tfx_edge.pipelines.digits.pipeline import create_pipeline
+
+    data = root / "data"
+    write_examples(data)
+    absl_logging.set_verbosity(absl_logging.INFO)
+    logging.getLogger("absl").addHandler(_Progress(terminal))
+    LocalDagRunner().run(create_pipeline(str(root), str(data), name=PIPELINE))
+
+
+class _Progress(logging.Handler):
+    """One line for each component that has run."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__(logging.INFO)
+        self.terminal = terminal
+        self.started: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        match = re.fullmatch(r"Component (\S+) is (running|finished)\.", record.getMessage())
+        if match is None:
+            return
+        component, state = match.groups()
+        if state == "running":
+            self.started[component] = time.monotonic()
+        else:
+            seconds = time.monotonic() - self.started.get(component, time.monotonic())
+            print(f"  {component:<18} {seconds:6.1f} s", file=self.terminal, flush=True)
+
+
+@contextlib.contextmanager
+def _noise_to(log: Path) -> Iterator[TextIO]:
+    """Sends standard output and error, what libraries in C++ write there too, to a file; gives the terminal's own stream."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    streams = [os.dup(1), os.dup(2)]
+    terminal = os.fdopen(os.dup(1), "w")
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield terminal
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, stream in enumerate(streams, start=1):
+                os.dup2(stream, number)
+                os.close(stream)
+            terminal.close()

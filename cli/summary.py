@@ -1,0 +1,73 @@
+"""What a run of an edge pipeline came to, read from its artifacts, and as a table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfx_edge.schemas import EdgeError, GateReport, Manifest, SparsityReport
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The figures of one run.
+
+    Attributes:
+        report: the gate's.
+        manifest: of the edge model.
+        sparsity: of the pruned model; None without a Pruner.
+        pushed: folder that the model was pushed to; None if it was not.
+    """
+
+    report: GateReport
+    manifest: Manifest
+    sparsity: SparsityReport | None
+    pushed: Path | None
+
+
+def read_summary(metadata_db: Path, pipeline_name: str) -> RunSummary:
+    """Reads the latest run's artifacts.
+
+    Raises:
+        EdgeError: what the metadata says was pushed is gone.
+    """
+    from tfx_edge.pipelines.runs import latest_outputs
+
+    outputs = latest_outputs(metadata_db, pipeline_name)
+    pushed = outputs.get(("Pusher", "pushed_model"))
+    destination = Path(pushed.properties["pushed_destination"]) if pushed and pushed.properties.get("pushed") else None
+    if destination is not None and not (destination / "tflite").is_file():
+        raise EdgeError(f"pushed model {destination}: gone, though the metadata has it; remove {metadata_db.parent} and run again")
+    report = Path(outputs["EdgeValidator", "report"].uri) / "report.json"
+    manifest = Path(outputs["TFLiteExporter", "model"].uri) / "edge" / "manifest.json"
+    pruned = outputs.get(("Pruner", "model"))
+    return RunSummary(
+        GateReport.from_json(report.read_bytes()),
+        Manifest.from_json(manifest.read_bytes()),
+        SparsityReport.from_json((Path(pruned.uri) / "sparsity.json").read_bytes()) if pruned else None,
+        destination,
+    )
+
+
+def render(summary: RunSummary, seconds: float) -> None:
+    """Prints the table and the verdict."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table("", "float", summary.manifest.scheme, "difference")
+    for metric in summary.report.metrics:
+        if metric.slice == "Overall" and metric.baseline is not None and metric.candidate is not None:
+            table.add_row(metric.metric, f"{metric.baseline:.4f}", f"{metric.candidate:.4f}", f"{metric.candidate - metric.baseline:+.4f}")
+    for name, before, after in (
+        ("size, bytes", summary.report.baseline_size_bytes, summary.report.size_bytes),
+        ("size gzipped, bytes", summary.report.baseline_gzip_bytes, summary.report.gzip_bytes),
+    ):
+        if before is not None and after is not None:
+            table.add_row(name, f"{before:,}", f"{after:,}", f"{before / after:.1f} times smaller")
+    if summary.sparsity is not None:
+        table.add_row("sparsity of pruned layers", "", f"{summary.sparsity.sparsity:.1%}", "")
+    console.print(table)
+    console.print(f"verdict   {'BLESSED' if summary.report.blessed else 'NOT BLESSED'}")
+    for reason in summary.report.reasons:
+        console.print(f"          {reason}", soft_wrap=True)
+    console.print(f"pushed    {summary.pushed or 'nothing'}", soft_wrap=True)
+    console.print(f"time      {seconds:.0f} s")

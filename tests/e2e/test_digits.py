@@ -1,0 +1,142 @@
+"""The digits pipeline, whole, beside a branch in which the exported model is damaged before it reaches the gate."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+from damage import ShuffleWeights
+from tfx.components.pusher.component import Pusher
+from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.proto import pusher_pb2
+
+from tfx_edge.components.edge_validator.component import EdgeValidator
+from tfx_edge.pipelines.digits import create_pipeline
+from tfx_edge.pipelines.digits.data import write_examples
+from tfx_edge.pipelines.digits.pipeline import GATE, PRUNING
+from tfx_edge.pipelines.runs import Output, latest_outputs
+
+Outputs = dict[tuple[str, str], Output]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("digits")
+    write_examples(folder / "data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outputs(root: Path) -> Outputs:
+    """One run of the pipeline with the damaged branch beside it."""
+    pipeline = create_pipeline(str(root), str(root / "data"))
+    components = {component.id: component for component in pipeline.components}
+    transform = components["Transform"]
+    damage = ShuffleWeights(model=components["TFLiteExporter"].outputs["model"])
+    validator = EdgeValidator(
+        model=damage.outputs["damaged"],
+        baseline_model=components["Trainer"].outputs["model"],
+        examples=transform.outputs["transformed_examples"],
+        transform_graph=transform.outputs["transform_graph"],
+        config=GATE,
+    ).with_id("EdgeValidator.damaged")
+    pusher = Pusher(
+        model=damage.outputs["damaged"],
+        model_blessing=validator.outputs["blessing"],
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(root / "pushed_damaged"))
+        ),
+    ).with_id("Pusher.damaged")
+    pipeline.components = [*pipeline.components, damage, validator, pusher]
+    LocalDagRunner().run(pipeline)
+    return latest_outputs(root / "metadata.db", "digits")
+
+
+def report_of(outputs: Outputs, component: str) -> dict:
+    return json.loads((Path(outputs[component, "report"].uri) / "report.json").read_text())
+
+
+def eval_split(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
+    """Transformed images `[n, 8, 8, 1]` and labels of the eval split, read without any of the suite's code."""
+    files = [str(p) for p in (Path(outputs["Transform", "transformed_examples"].uri) / "Split-eval").iterdir()]
+    images, labels = [], []
+    for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator():
+        features = tf.train.Example.FromString(record).features.feature
+        images.append(features["image"].float_list.value)
+        labels.append(features["label"].int64_list.value[0])
+    return np.array(images, np.float32).reshape(-1, 8, 8, 1), np.array(labels)
+
+
+def plain_accuracy(flatbuffer: Path, images: np.ndarray, labels: np.ndarray) -> float:
+    interpreter = Interpreter(str(flatbuffer))
+    run = interpreter.get_signature_runner("serving_default")
+    predictions = [int(next(iter(run(image=image[None]).values())).argmax()) for image in images]
+    return float(np.mean(predictions == labels))
+
+
+def test_the_model_is_blessed_and_pushed_as_it_was_exported(outputs: Outputs, root: Path) -> None:
+    assert outputs["EdgeValidator", "blessing"].properties["blessed"] == 1
+    pushed = list((root / "pushed").glob("*/tflite"))
+    assert len(pushed) == 1
+    assert pushed[0].read_bytes() == (Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite").read_bytes()
+
+
+def test_the_reported_accuracy_is_that_of_a_plain_litert_loop(outputs: Outputs) -> None:
+    images, labels = eval_split(outputs)
+    (overall,) = [m for m in report_of(outputs, "EdgeValidator")["metrics"] if m["slice"] == "Overall"]
+    flatbuffer = Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite"
+    assert overall["candidate"] == pytest.approx(plain_accuracy(flatbuffer, images, labels), abs=1e-6)
+    assert overall["examples"] == len(labels)
+    model = tf.saved_model.load(f"{outputs['Trainer', 'model'].uri}/Format-Serving")
+    assert overall["baseline"] == pytest.approx(np.mean(np.argmax(model(images), axis=1) == labels), abs=1e-6)
+
+
+def test_the_float_model_scores_97_percent_and_the_pruned_int8_model_keeps_it_within_a_point_six_times_smaller(outputs: Outputs) -> None:
+    report = report_of(outputs, "EdgeValidator")
+    (overall,) = [m for m in report["metrics"] if m["slice"] == "Overall"]
+    assert overall["baseline"] >= 0.97
+    assert overall["candidate"] >= overall["baseline"] - 0.01
+    assert report["baseline_gzip_bytes"] >= 6 * report["gzip_bytes"]
+
+
+def test_every_digit_is_a_slice_of_its_own(outputs: Outputs) -> None:
+    slices = {m["slice"] for m in report_of(outputs, "EdgeValidator")["metrics"]}
+    assert len(slices) == 11
+
+
+def test_half_of_the_pruned_weights_are_zero_in_the_flatbuffer(outputs: Outputs) -> None:
+    interpreter = Interpreter(str(Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite"))
+    interpreter.allocate_tensors()
+    constants = {
+        detail["name"]: interpreter.get_tensor(detail["index"])
+        for detail in interpreter.get_tensor_details()
+        if detail["dtype"] == np.int8 and len(detail["shape"]) in (2, 4) and detail["quantization_parameters"]["scales"].size > 1
+    }
+    assert constants
+    zeros = sum(int(np.sum(value == 0)) for value in constants.values())
+    assert zeros / sum(value.size for value in constants.values()) >= PRUNING.target_sparsity
+
+
+def test_a_model_damaged_after_export_is_neither_blessed_nor_pushed(outputs: Outputs, root: Path) -> None:
+    blessing = outputs["EdgeValidator.damaged", "blessing"]
+    assert blessing.properties["blessed"] == 0
+    assert os.listdir(blessing.uri) == ["NOT_BLESSED"]
+    reasons = report_of(outputs, "EdgeValidator.damaged")["reasons"]
+    assert any("SparseCategoricalAccuracy" in reason and "Overall" in reason for reason in reasons), reasons
+    assert outputs["Pusher.damaged", "pushed_model"].properties["pushed"] == 0
+    assert not (root / "pushed_damaged").exists()
+
+
+def test_a_second_run_takes_everything_from_the_cache(outputs: Outputs, root: Path) -> None:
+    LocalDagRunner().run(create_pipeline(str(root), str(root / "data")))
+    again = latest_outputs(root / "metadata.db", "digits")
+    assert {component for component, _ in again} == {component for component, _ in outputs} - {
+        "ShuffleWeights",
+        "EdgeValidator.damaged",
+        "Pusher.damaged",
+    }
+    assert all(output.cached for output in again.values())
+    assert len(list((root / "pushed").glob("*/tflite"))) == 1
