@@ -45,7 +45,7 @@ def demo(home: Path) -> None:
     start = time.monotonic()
     with _noise_to(log) as terminal:
         _run(root, terminal)
-    summary = read_summary(root / "metadata.db", PIPELINE)
+        summary = read_summary(root / "metadata.db", PIPELINE)
     render(summary, seconds=time.monotonic() - start)
     if not _is_pushed(summary):
         sys.exit(EXIT_GATE)

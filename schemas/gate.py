@@ -57,6 +57,9 @@ class Budget(Config):
 
     max_bytes: int | None = Field(default=None, ge=1, description="Largest flatbuffer.")
     max_gzip_bytes: int | None = Field(default=None, ge=1, description="Largest flatbuffer after gzip -9.")
+    min_gzip_ratio: float | None = Field(
+        default=None, gt=0, description="Smallest ratio of the baseline's float flatbuffer to the candidate, both after gzip -9."
+    )
 
 
 class GateConfig(Config):
@@ -104,6 +107,8 @@ class GateReport(Config):
     metrics: tuple[MetricComparison, ...]
     size_bytes: int | None = Field(description="The candidate flatbuffer.")
     gzip_bytes: int | None = Field(description="The candidate flatbuffer after gzip -9.")
+    baseline_size_bytes: int | None = Field(default=None, description="The baseline as a float flatbuffer; None unless a budget compares with it.")
+    baseline_gzip_bytes: int | None = Field(default=None, description="The same after gzip -9.")
     runtime: str = Field(description="The LiteRT that ran the candidate.")
 
     def check(self) -> None:

@@ -13,10 +13,11 @@ from tfx_edge.components.documents import read_bytes
 from tfx_edge.components.edge_validator.evaluation import evaluate
 from tfx_edge.components.edge_validator.model_pair import ModelFault, ModelPaths
 from tfx_edge.components.edge_validator.results import read_results, validation_faults
+from tfx_edge.components.edge_validator.sizes import measure_sizes
 from tfx_edge.components.edge_validator.verdict import SliceResult, comparisons, reasons
 from tfx_edge.components.examples import adapter
-from tfx_edge.litert.inspect import gzip_size, runtime
-from tfx_edge.schemas import Budget, EdgeError, GateConfig, GateReport
+from tfx_edge.litert.inspect import runtime
+from tfx_edge.schemas import EdgeError, GateConfig, GateReport
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
     features = adapter(evidence.sources[0]).TypeSpecs()
     _check_label(config.label_key, features)
     flatbuffer = read_bytes(evidence.candidate)
-    size, gzip_bytes = len(flatbuffer), gzip_size(flatbuffer)
-    found = _over_budget(config.budget, size, gzip_bytes)
+    sizes = measure_sizes(flatbuffer, evidence.baseline, evidence.transform_graph, config.budget)
+    found = list(sizes.reasons)
     results: list[SliceResult] = []
     if evidence.baseline is None:
         found.append(
@@ -76,8 +77,10 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
         reasons=tuple(found),
         config=config,
         metrics=comparisons(config, results),
-        size_bytes=size,
-        gzip_bytes=gzip_bytes,
+        size_bytes=sizes.size,
+        gzip_bytes=sizes.gzip,
+        baseline_size_bytes=sizes.baseline_size,
+        baseline_gzip_bytes=sizes.baseline_gzip,
         runtime=runtime(),
     )
 
@@ -89,15 +92,6 @@ def _check_label(label: str, features: dict[str, tf.TypeSpec]) -> None:
         )
     if not isinstance(features[label], tf.TensorSpec):
         raise EdgeError(f"label_key {label!r}: the schema gives it no fixed shape; give it one, as Transform does for a dense feature")
-
-
-def _over_budget(budget: Budget, size: int, gzip_bytes: int) -> list[str]:
-    limits = (("the flatbuffer", size, "max_bytes", budget.max_bytes), ("gzip -9", gzip_bytes, "max_gzip_bytes", budget.max_gzip_bytes))
-    return [
-        f"size: {what} has {have} bytes, {have - limit} more than {name} {limit}; prune or quantize further, or raise the budget"
-        for what, have, name, limit in limits
-        if limit is not None and have > limit
-    ]
 
 
 def _not_evaluated(results: Sequence[SliceResult], examples: int) -> list[str]:

@@ -16,7 +16,7 @@ from tfx.proto import example_gen_pb2, pusher_pb2, trainer_pb2
 from tfx_edge.pipelines.beam_args import IN_MEMORY
 from tfx_edge.pipelines.digits.data import SPLITS
 from tfx_edge.pipelines.stage import edge_stage
-from tfx_edge.schemas import CalibrationConfig, FineTuningConfig, GateConfig, PruningConfig, QuantizationConfig, Slice, Threshold
+from tfx_edge.schemas import Budget, CalibrationConfig, FineTuningConfig, GateConfig, PruningConfig, QuantizationConfig, Slice, Threshold
 
 USER_CODE = "tfx_edge.pipelines.digits.user_code"
 LABEL = "label"
@@ -26,6 +26,7 @@ CALIBRATION = CalibrationConfig(strategy="stratified", stratify_by=LABEL, num_ex
 QUANTIZATION = QuantizationConfig(scheme="int8")
 GATE = GateConfig(
     label_key=LABEL,
+    budget=Budget(min_gzip_ratio=6),
     thresholds=(
         Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01, lower_bound=0.95),
         # 60 images a digit: one of them is 1.7 percentage points
