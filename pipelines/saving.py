@@ -26,7 +26,9 @@ def save_model(model: "tf_keras.Model", fn_args: Any, label_key: str | None = No
     import tf_keras
 
     if not isinstance(model, tf_keras.Model):
-        raise EdgeError(f"save_model: got {type(model).__module__}.{type(model).__name__}, expected a tf_keras.Model; build it with tf_keras")
+        raise EdgeError(
+            f"save_model: got {type(model).__module__}.{type(model).__name__}, expected a tf_keras.Model; build it with tf_keras"
+        )
     transform = tft.TFTransformOutput(fn_args.transform_output)
     unknown = set(model.input_names) - set(transform.transformed_feature_spec())
     if unknown:

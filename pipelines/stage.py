@@ -81,7 +81,9 @@ def edge_stage(
         transform_graph=graph,
         config=export,
     )
-    validator = EdgeValidator(model=exporter.outputs[keys.MODEL], baseline_model=baseline, examples=examples, transform_graph=graph, config=gate)
+    validator = EdgeValidator(
+        model=exporter.outputs[keys.MODEL], baseline_model=baseline, examples=examples, transform_graph=graph, config=gate
+    )
     components += [quantizer, exporter, validator]
     if name is not None:
         components = [component.with_id(f"{type(component).__name__}.{name}") for component in components]

@@ -1,12 +1,12 @@
 """A float model as the suite sees it: a function on named transformed features, whatever a Trainer saved.
 
-    model.py            the type, with prediction and saving
-    load.py             which of the ways below fits what lies on disk
-    keras_model.py      a Keras 2 SavedModel, rewrapped without its transform layer
-    callable_object.py  a SavedModel without Keras metadata that can be called on transformed features
-    signature.py        a SavedModel whose serving signature takes the features by name
-    signature_cut.py    a SavedModel that takes serialized tf.Examples, cut behind its transform layer
-    rebuild.py          a Keras model for one that was saved without Keras metadata, by the user's function
+model.py            the type, with prediction and saving
+load.py             which of the ways below fits what lies on disk
+keras_model.py      a Keras 2 SavedModel, rewrapped without its transform layer
+callable_object.py  a SavedModel without Keras metadata that can be called on transformed features
+signature.py        a SavedModel whose serving signature takes the features by name
+signature_cut.py    a SavedModel that takes serialized tf.Examples, cut behind its transform layer
+rebuild.py          a Keras model for one that was saved without Keras metadata, by the user's function
 """
 
 from tfx_edge.optimize.float_model.load import load_float_model

@@ -35,7 +35,7 @@ def _trains(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
 def _names(inputs: Any) -> list[str] | None:
     """Feature names of the flattened inputs: keys of a dict, names of the specs otherwise."""
     if isinstance(inputs, dict):
-        names = [k for k in sorted(inputs)]
+        names = sorted(inputs)
         return names if all(isinstance(inputs[k], tf.TensorSpec) for k in names) else None
     specs = tf.nest.flatten(inputs)
     if not all(isinstance(s, tf.TensorSpec) and s.name and s.dtype != tf.string for s in specs):

@@ -1,10 +1,8 @@
 """Loads whatever a Trainer saved."""
 
-import os
-
-import numpy as np
 import tensorflow as tf
 
+from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.float_model.callable_object import from_callable
 from tfx_edge.optimize.float_model.keras_model import from_keras_model, has_keras_metadata, load_keras_model
 from tfx_edge.optimize.float_model.model import FloatModel
@@ -35,7 +33,7 @@ def load_float_model(path: str, transform_graph: str | None = None, model_fn: st
     model = _load(path, transform_graph)
     if model.keras_model is None and model_fn is not None:
         model = rebuild(model, model_fn)
-    _check_finite(model, path)
+    check_finite((v for v in model.resources if isinstance(v, tf.Variable)), f"the model at {path}")
     return model
 
 
@@ -62,15 +60,3 @@ def _takes(model: FloatModel, transform_graph: str) -> bool:
     import tensorflow_transform as tft
 
     return set(model.signature.input_names) <= set(tft.TFTransformOutput(transform_graph).transformed_feature_spec())
-
-
-def _check_finite(model: FloatModel, path: str) -> None:
-    for variable in model.resources:
-        if hasattr(variable, "assign") and variable.dtype.is_floating:
-            bad = int(np.count_nonzero(~np.isfinite(variable.numpy())))
-            if bad:
-                name = variable.name.removesuffix(":0")
-                raise EdgeError(
-                    f"weight {name} of the model at {os.path.normpath(path)}: {bad} of {variable.shape.num_elements()} values are NaN or infinite; "
-                    "train it again, with a smaller learning rate or gradient clipping"
-                )

@@ -65,5 +65,7 @@ def named_spec(name: str, tensor: Any) -> TensorSpec:
 
 def _tensor(value: NDArray[Any], spec: TensorSpec) -> tf.Tensor:
     if spec.dtype != "string" and not np.can_cast(value.dtype, spec.dtype, "same_kind"):
-        raise EdgeError(f"feature {spec.name!r}: {value.dtype}, the model's input takes {spec.dtype}; cast it in Transform's preprocessing_fn")
+        raise EdgeError(
+            f"feature {spec.name!r}: {value.dtype}, the model's input takes {spec.dtype}; cast it in Transform's preprocessing_fn"
+        )
     return tf.constant(value, spec.dtype)

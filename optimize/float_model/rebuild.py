@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.float_model.keras_model import from_keras_model
@@ -26,7 +27,7 @@ def rebuild(saved: FloatModel, model_fn: str) -> FloatModel:
         EdgeError: the path can't be imported, a weight has no counterpart, or the outputs differ.
     """
     model = _call(model_fn)
-    values = {_plain(v.name): v for v in saved.resources if hasattr(v, "assign") and v.dtype.is_floating}
+    values = {_plain(v.name): v for v in saved.resources if isinstance(v, tf.Variable) and v.dtype.is_floating}
     for weight in model.weights:
         value = values.get(_plain(weight.name))
         if value is None or value.shape != weight.shape:
@@ -43,8 +44,8 @@ def rebuild(saved: FloatModel, model_fn: str) -> FloatModel:
             f"{', '.join(saved.signature.input_names)}; give the inputs the names of the transformed features"
         )
     batch = _random_batch(saved.signature.inputs)
-    have, want = list(rebuilt.predict(batch).values()), list(saved.predict(batch).values())
-    difference = max((float(np.abs(h - w).max()) for h, w in zip(have, want, strict=True)), default=0.0)
+    outputs = zip(rebuilt.predict(batch).values(), saved.predict(batch).values(), strict=True)
+    difference = max(float(np.abs(h - w).max()) for h, w in outputs)
     if not difference <= _TOLERANCE:
         raise EdgeError(f"model_fn {model_fn}: with the saved weights its outputs differ by {difference}; build the model that was trained")
     return rebuilt
@@ -58,7 +59,8 @@ def _call(model_fn: str) -> tf_keras.Model:
         raise EdgeError(f"model_fn {model_fn!r}: {error}; expected an import path such as package.module.build_model") from error
     model = function()
     if not isinstance(model, tf_keras.Model) or not getattr(model, "inputs", None):
-        raise EdgeError(f"model_fn {model_fn}: returned {type(model).__module__}.{type(model).__name__}; expected a functional tf_keras.Model")
+        kind = f"{type(model).__module__}.{type(model).__name__}"
+        raise EdgeError(f"model_fn {model_fn}: returned {kind}; expected a functional tf_keras.Model")
     return model
 
 

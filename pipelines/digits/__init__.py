@@ -1,8 +1,8 @@
 """The example pipeline: scikit-learn's digits, from raw records to a blessed and pushed int8 model.
 
-    data.py       writes the digits as TFRecord
-    user_code.py  what a team writes itself: preprocessing_fn and run_fn
-    pipeline.py   the pipeline, standard TFX but for one call of `edge_stage`
+data.py       writes the digits as TFRecord
+user_code.py  what a team writes itself: preprocessing_fn and run_fn
+pipeline.py   the pipeline, standard TFX but for one call of `edge_stage`
 """
 
 from typing import Any

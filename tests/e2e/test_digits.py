@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +15,21 @@ from tfx.components.pusher.component import Pusher
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto import pusher_pb2
 
+from tfx_edge.cli.summary import read_summary
 from tfx_edge.components.edge_validator.component import EdgeValidator
 from tfx_edge.pipelines.digits import create_pipeline
 from tfx_edge.pipelines.digits.data import write_examples
 from tfx_edge.pipelines.digits.pipeline import GATE, PRUNING
 from tfx_edge.pipelines.runs import Output, latest_outputs
+from tfx_edge.schemas import EdgeError
 
 Outputs = dict[tuple[str, str], Output]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("digits")
+    folder = tmp_path_factory.mktemp("home") / "digits"  # where `tfx-edge demo --home home` works
+    folder.mkdir()
     write_examples(folder / "data")
     return folder
 
@@ -130,8 +135,10 @@ def test_a_model_damaged_after_export_is_neither_blessed_nor_pushed(outputs: Out
     assert not (root / "pushed_damaged").exists()
 
 
-def test_a_second_run_takes_everything_from_the_cache(outputs: Outputs, root: Path) -> None:
-    LocalDagRunner().run(create_pipeline(str(root), str(root / "data")))
+def test_the_demo_command_takes_an_unchanged_run_from_the_cache_and_shows_the_pushed_model(outputs: Outputs, root: Path) -> None:
+    command = [Path(sys.executable).with_name("tfx-edge"), "demo", "--home", root.parent]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
     again = latest_outputs(root / "metadata.db", "digits")
     assert {component for component, _ in again} == {component for component, _ in outputs} - {
         "ShuffleWeights",
@@ -139,4 +146,16 @@ def test_a_second_run_takes_everything_from_the_cache(outputs: Outputs, root: Pa
         "Pusher.damaged",
     }
     assert all(output.cached for output in again.values())
-    assert len(list((root / "pushed").glob("*/tflite"))) == 1
+    (pushed,) = (root / "pushed").iterdir()
+    assert str(pushed) in run.stdout
+    assert "verdict   BLESSED" in run.stdout
+    assert run.stderr == ""
+
+
+def test_a_pushed_model_that_is_gone_is_an_error_and_not_a_success(outputs: Outputs, root: Path) -> None:
+    (root / "pushed").rename(root / "elsewhere")
+    try:
+        with pytest.raises(EdgeError, match="pushed model .*: gone.*run again"):
+            read_summary(root / "metadata.db", "digits")
+    finally:
+        (root / "elsewhere").rename(root / "pushed")

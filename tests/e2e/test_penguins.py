@@ -94,7 +94,9 @@ def test_every_form_that_a_trainer_saves_goes_through_the_tail_to_a_pushed_model
 
 
 def test_the_stages_of_one_pipeline_keep_their_models_apart(outputs: dict[tuple[str, str], Output]) -> None:
-    manifests = [json.loads((Path(outputs[f"TFLiteExporter.{form}", "model"].uri) / "edge" / "manifest.json").read_text()) for form in FORMS]
+    manifests = [
+        json.loads((Path(outputs[f"TFLiteExporter.{form}", "model"].uri) / "edge" / "manifest.json").read_text()) for form in FORMS
+    ]
     assert len({m["digest"] for m in manifests}) == len(FORMS)
     assert {t["dtype"] for t in manifests[1]["signature"]["inputs"]} == {"int8"}
     assert {t["dtype"] for t in manifests[0]["signature"]["inputs"]} == {"float32"}

@@ -24,19 +24,19 @@ def raw_examples() -> list[bytes]:
         return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
 
     return [
-        tf.train.Example(features=tf.train.Features(feature={k: feature(k, v) for k, v in row.items()})).SerializeToString() for row in rows()
+        tf.train.Example(features=tf.train.Features(feature={k: feature(k, v) for k, v in row.items()})).SerializeToString()
+        for row in rows()
     ]
 
 
 def transform(folder: Path) -> SimpleNamespace:
     """Analyzes and transforms the penguins with TFT; returns what TFX would hand to run_fn."""
     import apache_beam as beam
+    import penguins
     import tensorflow as tf
     import tensorflow_transform as tft
     import tensorflow_transform.beam as tft_beam
     from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
-
-    import penguins
 
     spec: dict[str, Any] = {name: tf.io.FixedLenFeature([], tf.float32) for name in penguins.FEATURES}
     spec[penguins.LABEL] = tf.io.FixedLenFeature([], tf.int64)

@@ -1,0 +1,64 @@
+"""How edge_stage wires its components; nothing runs."""
+
+import pytest
+from tfx.components.trainer.component import Trainer
+from tfx.components.transform.component import Transform
+from tfx.proto import trainer_pb2
+from tfx.types import standard_artifacts
+from tfx.types.channel import Channel
+
+from tfx_edge.pipelines import edge_stage
+from tfx_edge.schemas import FineTuningConfig, GateConfig, PruningConfig, QuantizationConfig, Threshold
+
+GATE = GateConfig(label_key="label", thresholds=(Threshold(metric="MeanSquaredError", higher_is_better=False, max_drop=0.1),))
+PRUNING = PruningConfig(fine_tuning=FineTuningConfig(label_key="label"))
+
+
+@pytest.fixture(scope="module")
+def upstream() -> tuple[Trainer, Transform]:
+    transform = Transform(
+        examples=Channel(standard_artifacts.Examples),
+        schema=Channel(standard_artifacts.Schema),
+        preprocessing_fn="penguins.preprocessing_fn",
+    )
+    trainer = Trainer(
+        run_fn="penguins.run_fn_keras2",
+        examples=transform.outputs["transformed_examples"],
+        transform_graph=transform.outputs["transform_graph"],
+        train_args=trainer_pb2.TrainArgs(),
+        eval_args=trainer_pb2.EvalArgs(),
+    )
+    return trainer, transform
+
+
+def ids(stage: list) -> list[str]:
+    return [component.id for component in stage]
+
+
+def test_the_tail_is_complete_and_in_order(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE, pruning=PRUNING)
+    assert ids(stage) == ["CalibrationGen", "Pruner", "Quantizer", "TFLiteExporter", "EdgeValidator"]
+    assert stage.model.type is standard_artifacts.Model
+    assert stage.blessing.type is standard_artifacts.ModelBlessing
+
+
+def test_without_pruning_the_quantizer_takes_the_trainers_model(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE)
+    quantizer = next(c for c in stage if c.id == "Quantizer")
+    assert upstream[0].outputs["model"] in quantizer.inputs.values()
+
+
+def test_a_scheme_without_activation_ranges_needs_no_calibration(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE, quantization=QuantizationConfig(scheme="float16"))
+    assert ids(stage) == ["Quantizer", "TFLiteExporter", "EdgeValidator"]
+
+
+def test_the_gate_compares_with_the_trainers_model_even_when_it_was_pruned(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE, pruning=PRUNING)
+    assert stage[-1].inputs["baseline_model"] is upstream[0].outputs["model"]
+
+
+def test_named_stages_can_stand_in_one_pipeline(upstream: tuple[Trainer, Transform]) -> None:
+    first, second = (edge_stage(*upstream, gate=GATE, pruning=PRUNING, name=name) for name in ("a", "b"))
+    assert not set(ids(first)) & set(ids(second))
+    assert first.model.producer_component_id == "TFLiteExporter.a"
