@@ -159,7 +159,7 @@ class ReadExamples(beam.PTransform):
 def _encode(batch: pa.RecordBatch) -> list[bytes]:
     try:
         encoded: list[bytes] = example_coder.RecordBatchToExamples(batch)
-    except Exception as error:  # noqa: BLE001 - the encoder has no exception of its own
+    except Exception as error:  # the encoder has no exception of its own
         raise EdgeError(
             f"the examples can't be written as tf.Examples: {_line(error)}; give the component the output of a Transform"
         ) from error
@@ -182,7 +182,7 @@ def decode(records: Sequence[bytes], schema: schema_pb2.Schema) -> tuple[pa.Reco
     """
     try:
         batch = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString()).DecodeBatch(list(records))
-    except Exception as error:  # noqa: BLE001 - the decoder has no exception of its own
+    except Exception as error:  # the decoder has no exception of its own
         raise EdgeError(f"the examples don't fit their schema: {_line(error)}; mend the data, or the schema") from error
     return batch, adapter(tf_example_record.TFExampleBeamRecord("memory", _TELEMETRY, schema))
 

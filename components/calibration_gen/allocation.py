@@ -25,7 +25,7 @@ def allocate(num_examples: int, population: Mapping[str, int], distinct: Mapping
         Records to take from each stratum, by name in sorted order; their sum is `num_examples`.
     """
     shares: dict[str, Fraction] = {}
-    free, left = sorted(population), Fraction(num_examples)
+    free, left = list(population), Fraction(num_examples)
     while free:
         size = sum(population[s] for s in free)
         exact = {s: left * population[s] / size for s in free}

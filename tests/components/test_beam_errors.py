@@ -13,7 +13,7 @@ TEXT = "feature 'x': got [3]: odd while running; fix it"
 
 
 def failing(where: str, error: Exception) -> beam.DoFn:
-    """A DoFn that raises from the method that `where` names; local, so that Beam sends its code to other processes, which can't import a test."""
+    """A DoFn that raises from the method that `where` names; local, so that Beam sends its code: other processes can't import a test."""
 
     class Failing(beam.DoFn):
         def setup(self) -> None:
@@ -93,6 +93,14 @@ def test_an_edge_error_that_caused_another_exception_comes_out() -> None:
 
 
 def test_an_edge_error_that_was_handled_before_another_failure_is_not_blamed() -> None:
-    text = f"Traceback:\ntfx_edge.schemas.errors.EdgeError: {TEXT}\n\nDuring handling of the above exception, another exception occurred:\n\nMemoryError"
+    handled = f"Traceback:\ntfx_edge.schemas.errors.EdgeError: {TEXT}\n"
     with pytest.raises(RuntimeError), clean_errors():
-        raise RuntimeError(text)
+        raise RuntimeError(f"{handled}\nDuring handling of the above exception, another exception occurred:\n\nMemoryError")
+
+
+def test_of_several_edge_errors_in_a_traceback_the_last_is_the_one() -> None:
+    first = "tfx_edge.schemas.errors.EdgeError: read: failed"
+    last = f"tfx_edge.schemas.errors.EdgeError: {TEXT} [while running 'Read']"
+    with pytest.raises(EdgeError) as caught, clean_errors():
+        raise RuntimeError(f"{first}\n\nThe above exception was the direct cause of the following exception:\n\n{last}\n")
+    assert str(caught.value) == TEXT

@@ -261,6 +261,15 @@ def test_an_example_that_lacks_a_dense_feature_is_an_error_wherever_it_is(broken
     )
 
 
+def test_a_feature_with_a_default_value_may_be_missing(tmp_path: Path) -> None:
+    features = schema(n=("INT",), x=("FLOAT", None))
+    tensor = features.tensor_representation_group[""].tensor_representation["x"].dense_tensor
+    tensor.column_name = "x"
+    tensor.default_value.float_value = -1
+    output = run(tmp_path, [encode([{"n": [i]} | ({"x": [0.5]} if i else {}) for i in range(30)])], features=features)
+    assert (summary(output).features["x"].min, summary(output).features["x"].max) == (-1, 0.5)
+
+
 def test_nan_and_infinity_in_the_sample_are_an_error_that_counts_the_examples(tmp_path: Path) -> None:
     examples = population(30)
     for i in (3, 4, 5):

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfx_edge.components.calibration_gen.allocation import allocate
@@ -18,6 +18,7 @@ def problems(draw: st.DrawFn) -> tuple[int, dict[str, int], dict[str, int]]:
 
 
 @given(problems())
+@settings(deadline=None)
 def test_every_stratum_gets_one_at_least_and_no_more_than_it_has_and_the_sample_is_full(problem: tuple) -> None:
     size, population, distinct = problem
     shares = allocate(size, population, distinct)
@@ -26,6 +27,7 @@ def test_every_stratum_gets_one_at_least_and_no_more_than_it_has_and_the_sample_
 
 
 @given(problems())
+@settings(deadline=None)
 def test_shares_are_the_exact_ones_rounded(problem: tuple) -> None:
     size, population, distinct = problem
 
@@ -41,6 +43,7 @@ def test_shares_are_the_exact_ones_rounded(problem: tuple) -> None:
 
 
 @given(problems())
+@settings(deadline=None)
 def test_a_larger_stratum_never_gets_less_where_it_has_the_records(problem: tuple) -> None:
     size, population, distinct = problem
     shares = allocate(size, population, distinct)
@@ -51,6 +54,7 @@ def test_a_larger_stratum_never_gets_less_where_it_has_the_records(problem: tupl
 
 
 @given(problems(), st.randoms())
+@settings(deadline=None)
 def test_the_order_of_the_strata_makes_no_difference(problem: tuple, random: Random) -> None:
     size, population, distinct = problem
     names = list(population)

@@ -46,13 +46,14 @@ def trees(draw: st.DrawFn) -> tuple[list[tuple[bytes, bytes]], Bottom]:
 
 
 @given(trees())
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)  # a deadline fails on a busy machine
 def test_any_partition_and_any_order_of_merging_gives_the_smallest_distinct_keys(tree: tuple) -> None:
     keys, bottom = tree
     assert BottomK(3).extract_output(bottom) == (len(keys), sorted(set(keys))[:3])
 
 
 @given(RECORDS)
+@settings(deadline=None)
 def test_an_accumulator_never_holds_more_than_twice_the_sample(records: list[bytes]) -> None:
     combine = BottomK(3)
     bottom = combine.create_accumulator()
