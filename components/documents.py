@@ -18,6 +18,7 @@ def write_bytes(path: str, content: bytes) -> None:
 
 
 def read_bytes(path: str) -> bytes:
+    """Reads a whole file."""
     with fileio.open(path, "rb") as file:
         content: bytes = file.read()
     return content

@@ -47,7 +47,7 @@ def operator_name(code: Any) -> str:
     if code.customCode:
         return CUSTOM + str(code.customCode, "utf-8")
     # Codes above 127 don't fit the older of the two fields, which then holds a placeholder.
-    return _BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)]
+    return str(_BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)])
 
 
 def minimum_runtime(model: bytes) -> str | None:
@@ -104,7 +104,7 @@ def parse(model: bytes) -> Any:
         for buffer in parsed.buffers:
             if buffer.offset > 1:  # data that lies behind the flatbuffer
                 buffer.data = np.frombuffer(model, np.uint8, buffer.size, buffer.offset)
-    except Exception as error:  # noqa: BLE001 - the generated parser raises whatever struct and NumPy raise
+    except Exception as error:
         raise EdgeError(f"a damaged LiteRT flatbuffer ({len(model)} bytes): {error}; export the model again") from error
     return parsed
 

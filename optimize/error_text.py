@@ -7,9 +7,9 @@ _NOISE = re.compile(r"\{\{.*?\}\}|\[Op:\w+\].*$|\[\[.*?\]\]")
 
 
 def one_line(error: Exception) -> str:
-    """The line that names the fault and not its place in a graph or a source file, without the marks of operations.
+    r"""The line that names the fault and not its place in a graph or a source file, without the marks of operations.
 
-    >>> one_line(ValueError("in user code:\\n\\n    File \\"layer.py\\", line 7\\n    TypeError: no argument 'mask'\\n"))
+    >>> one_line(ValueError("in user code:\n\n    File \"layer.py\", line 7\n    TypeError: no argument 'mask'\n"))
     "TypeError: no argument 'mask'"
     """
     lines = [line for line in (_NOISE.sub("", raw).strip() for raw in str(error).splitlines()) if line]

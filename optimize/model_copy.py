@@ -38,14 +38,20 @@ def copy_model(model: tf_keras.Model) -> tf_keras.Model:
     """
     check_kind(model)
     try:
-        copy = tf_keras.models.clone_model(model)
-    except Exception as error:  # noqa: BLE001 - a layer's from_config raises anything
+        copy = tf_keras.models.clone_model(model, clone_function=_twin)
+    except Exception as error:  # a layer's from_config raises anything
         raise EdgeError(
             f"model {model.name!r}: a layer can't be copied from its config ({one_line(error)}); "
             "a custom layer needs get_config and tf_keras.saving.register_keras_serializable"
         ) from error
     copy.set_weights(model.get_weights())
     return copy
+
+
+def _twin(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
+    twin = type(layer).from_config(layer.get_config())
+    twin._name = layer.name  # the config that Keras makes up for a custom layer without get_config leaves the name out
+    return twin
 
 
 def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
@@ -57,10 +63,10 @@ def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
     config = model.get_compile_config()
     try:
         arguments: dict[str, Any] = tf_keras.saving.deserialize_keras_object(config) if config else {}
-    except Exception as error:  # noqa: BLE001 - a loss's from_config raises anything
+    except Exception as error:  # a loss's from_config raises anything
         raise EdgeError(
             f"model {model.name!r}: its loss, metrics or optimizer can't be made again from their config ({one_line(error)}); "
-            "decorate your own with tf_keras.saving.register_keras_serializable, or save the model without them and name the loss in the config"
+            "decorate yours with tf_keras.saving.register_keras_serializable, or save the model uncompiled and name a loss in the config"
         ) from error
     return arguments
 

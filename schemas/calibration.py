@@ -18,7 +18,9 @@ class CalibrationConfig(Config):
     num_examples: int = Field(default=200, ge=1, description="Distinct records to keep; a split that holds fewer is an error.")
     seed: int = Field(default=0, ge=0, lt=2**63, description="Another seed gives another sample.")
     stratify_by: str | None = Field(default=None, description="stratified: the feature, often the label, whose values are the strata.")
-    split: str = Field(default="train", min_length=1, description="The split of the examples to sample from; never the one the gate evaluates on.")
+    split: str = Field(
+        default="train", min_length=1, description="The split of the examples to sample from; never the one the gate evaluates on."
+    )
 
     def check(self) -> None:
         if (self.strategy == "stratified") != (self.stratify_by is not None):

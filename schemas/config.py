@@ -7,6 +7,7 @@ from typing_extensions import Self
 
 from tfx_edge.schemas.errors import ConfigError
 
+
 class Config(BaseModel):
     """Immutable, JSON-serializable data. Unknown fields and values out of bounds raise `ConfigError`.
 
@@ -15,7 +16,7 @@ class Config(BaseModel):
     Traceback (most recent call last):
     ...
     tfx_edge.schemas.errors.ConfigError: PruningConfig.target_sparsity: got 1.5; input should be less than 1 (Fraction of each pruned kernel's weights that end as zero.)
-    """
+    """  # noqa: E501
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

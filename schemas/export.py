@@ -29,5 +29,7 @@ class Manifest(Config):
     gzip_bytes: int = Field(ge=1, description="The flatbuffer after gzip -9, which is about what a device downloads.")
     float_size_bytes: int = Field(ge=1, description="The float flatbuffer as it is.")
     float_gzip_bytes: int = Field(ge=1, description="The float flatbuffer after gzip -9.")
-    minimum_runtime: str | None = Field(description="Oldest TensorFlow Lite runtime version that has every operator; None if the converter wrote none.")
+    minimum_runtime: str | None = Field(
+        description="Oldest TensorFlow Lite runtime version that has every operator; None if the converter wrote none."
+    )
     operators: dict[str, int] = Field(description="How often each LiteRT operator occurs.")

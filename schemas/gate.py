@@ -107,7 +107,9 @@ class GateReport(Config):
     metrics: tuple[MetricComparison, ...]
     size_bytes: int | None = Field(description="The candidate flatbuffer.")
     gzip_bytes: int | None = Field(description="The candidate flatbuffer after gzip -9.")
-    baseline_size_bytes: int | None = Field(default=None, description="The baseline as a float flatbuffer; None unless a budget compares with it.")
+    baseline_size_bytes: int | None = Field(
+        default=None, description="The baseline as a float flatbuffer; None unless a budget compares with it."
+    )
     baseline_gzip_bytes: int | None = Field(default=None, description="The same after gzip -9.")
     runtime: str = Field(description="The LiteRT that ran the candidate.")
 

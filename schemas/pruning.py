@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.training import FineTuningConfig
@@ -10,6 +10,8 @@ from tfx_edge.schemas.training import FineTuningConfig
 
 class PolynomialDecay(Config):
     """Sparsity rises from initial_sparsity to the target, steeply first (Zhu and Gupta 2017, https://arxiv.org/abs/1710.01878)."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["kind"]})  # in a document it tells the schedules apart
 
     kind: Literal["polynomial_decay"] = "polynomial_decay"
     initial_sparsity: float = Field(default=0.0, ge=0, lt=1, description="Sparsity at the first pruning step.")
@@ -26,6 +28,8 @@ class PolynomialDecay(Config):
 class ConstantSparsity(Config):
     """The target sparsity from the start of pruning on."""
 
+    model_config = ConfigDict(json_schema_extra={"required": ["kind"]})  # in a document it tells the schedules apart
+
     kind: Literal["constant"] = "constant"
     begin: float = Field(default=0.0, ge=0, lt=1, description="Where pruning starts, as a share of all fine-tuning steps.")
     frequency: int = Field(default=10, ge=1, description="Steps between two updates of the masks.")
@@ -39,7 +43,9 @@ class PruningConfig(Config):
         default=PolynomialDecay(), description="How sparsity grows over the fine-tuning steps."
     )
     layers: tuple[str, ...] = Field(
-        default=("*",), min_length=1, description="Shell patterns over layer names; each must match a layer. A layer that can't be pruned is left and reported."
+        default=("*",),
+        min_length=1,
+        description="Shell patterns over layer names; each must match a layer. A layer that can't be pruned is left and reported.",
     )
     fine_tuning: FineTuningConfig = Field(description="Training between the updates of the masks.")
 

@@ -59,7 +59,9 @@ class QuantizationPlan(Config):
 
     config: QuantizationConfig
     method: Literal["ptq"] = "ptq"
-    recipe: tuple[dict[str, Any], ...] = Field(description="Recipe of litert-quantizer: entries of regex, operation and op_config; empty for float32.")
+    recipe: tuple[dict[str, Any], ...] = Field(
+        description="Recipe of litert-quantizer: entries of regex, operation and op_config; empty for float32."
+    )
     float_ops: tuple[FloatOp, ...] = Field(description="Every operator that stays float.")
     float_model_digest: str = Field(description="sha256 of the float flatbuffer that the plan was made for; it fits no other.")
     calibration_digest: str | None = Field(default=None, description="Digest of the calibration data, where the scheme needs some.")

@@ -63,8 +63,8 @@ def _over(what: str, have: int, name: str, limit: int | None) -> Iterator[str]:
 
 
 def _too_large(gzip: int, baseline_gzip: int, ratio: float) -> Iterator[str]:
-    if baseline_gzip < ratio * gzip:
+    if baseline_gzip / gzip < ratio:  # not the product: 1.1 * 10 is more than 11
         yield (
-            f"size: the float flatbuffer has {baseline_gzip} bytes after gzip -9, the candidate {gzip}, {baseline_gzip / gzip:.2f} times less, "
-            f"min_gzip_ratio is {ratio:g}; prune or quantize further, or lower the budget"
+            f"size: the float flatbuffer has {baseline_gzip} bytes after gzip -9, the candidate {gzip}, "
+            f"{baseline_gzip / gzip:.2f} times less, min_gzip_ratio is {ratio:g}; prune or quantize further, or lower the budget"
         )

@@ -53,8 +53,9 @@ def _keras_model(input_dict: dict[str, list[Artifact]], model_fn: str | None) ->
     keras_model = float_models.load(artifacts, input_dict.get(keys.TRANSFORM_GRAPH), model_fn).keras_model
     if keras_model is None:
         raise EdgeError(
-            f"the model at {artifact_utils.get_single_uri(artifacts)} was saved without a Keras 2 model, whose layers the Pruner needs; save it with "
-            "tfx_edge.pipelines.save_model(model, fn_args) in the Trainer, or give the Pruner model_fn='package.module.function', which rebuilds it"
+            f"the model at {artifact_utils.get_single_uri(artifacts)} was saved without a Keras 2 model, whose layers the Pruner needs; "
+            "save it with tfx_edge.pipelines.save_model(model, fn_args) in the Trainer, or give the Pruner "
+            "model_fn='package.module.function', which rebuilds it"
         )
     return keras_model
 

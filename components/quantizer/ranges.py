@@ -9,14 +9,15 @@ from tfx_bsl.tfxio import tensor_adapter, tfxio
 from tfx_edge.components.documents import read_bytes
 from tfx_edge.components.examples import dense_features
 from tfx_edge.litert.ranges import RangeCollector, merge
-from tfx_edge.schemas import TensorRanges
+from tfx_edge.schemas import EdgeError, TensorRanges
 
 
 class CollectRanges(beam.PTransform):  # type: ignore[misc]
     """Reads examples and gives one `TensorRanges` over all of them, the same however they are bundled.
 
     Raises, in a worker:
-        EdgeError: the examples have no feature of an input's name, or one that doesn't fit; an activation took NaN or Inf.
+        EdgeError: there are no examples, or they have no feature of an input's name, or one that doesn't fit; an activation took
+            NaN or Inf.
     """
 
     def __init__(self, source: tfxio.TFXIO, model: str, batch_size: int, name: str) -> None:
@@ -38,7 +39,14 @@ class CollectRanges(beam.PTransform):  # type: ignore[misc]
             | "Read" >> self._source.BeamSource(self._batch_size)
             | "Collect" >> beam.ParDo(collect).with_output_types(TensorRanges)
             | "Merge" >> beam.CombineGlobally(merge)
+            | "RequireSome" >> beam.Map(_require_some, self._name).with_output_types(TensorRanges)
         )
+
+
+def _require_some(ranges: TensorRanges, name: str) -> TensorRanges:
+    if ranges.examples == 0:
+        raise EdgeError(f"{name}: holds no examples; run CalibrationGen again")
+    return ranges
 
 
 class _Collect(beam.DoFn):  # type: ignore[misc]

@@ -5,14 +5,12 @@ import tensorflow as tf
 import tensorflow_model_optimization as tfmot
 import tf_keras
 
-from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.model_copy import compile_like, copy_model
-from tfx_edge.optimize.pruning.schedule import schedule_in_steps
 from tfx_edge.optimize.pruning.selection import Choice, choose_layers
 from tfx_edge.optimize.pruning.sparsity import break_ties, report_sparsity
-from tfx_edge.optimize.pruning.wrapper import PrunedLayer
+from tfx_edge.optimize.pruning.wrapper import wrap_layers
 from tfx_edge.schemas import EdgeError, PruningConfig, SparsityReport
 
 
@@ -33,12 +31,12 @@ def prune(model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig
         EdgeError: the model can't be pruned, a pattern matches nothing, the model's weights aren't finite, or the examples
             don't fit.
     """
-    tf_keras.utils.set_random_seed(config.fine_tuning.seed)  # layers that draw numbers, such as Dropout, seed themselves when they are made
+    tf_keras.utils.set_random_seed(config.fine_tuning.seed)  # layers that draw numbers may seed themselves when they are made
     copy = copy_model(model)
     check_finite(copy.weights, f"model {model.name!r}")
     choices = choose_layers(copy, config.layers)
     steps = count_steps(dataset, config.fine_tuning)
-    wrapped = _wrap(copy, choices, config, steps)
+    wrapped = wrap_layers(copy, [choice.layer for choice in choices if choice.pruned], config, steps)
     batch = input_batches(model, dataset, config.fine_tuning).take(1)
     _check_equal(model, wrapped, batch)
     fine_tune(wrapped, dataset, config.fine_tuning, compiled_like=model, callbacks=[tfmot.sparsity.keras.UpdatePruningStep()])
@@ -47,24 +45,6 @@ def prune(model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig
     fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     check_finite(pruned.weights, f"model {model.name!r}, pruned", fix)
     return pruned, report_sparsity(pruned, choices, config)
-
-
-def _wrap(copy: tf_keras.Model, choices: tuple[Choice, ...], config: PruningConfig, steps: int) -> tf_keras.Model:
-    """The copy's layers, the chosen ones in pruning wrappers."""
-    chosen = {choice.layer for choice in choices if choice.pruned}
-
-    def wrap(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
-        if layer.name not in chosen:
-            return layer
-        return PrunedLayer(layer, pruning_schedule=schedule_in_steps(config, steps, calls=len(layer.inbound_nodes)))
-
-    try:
-        return tf_keras.models.clone_model(copy, clone_function=wrap)
-    except Exception as error:  # noqa: BLE001 - tfmot's wrapper raises anything on a layer that it can't call
-        raise EdgeError(
-            f"model {copy.name!r}: tfmot can't wrap one of the layers {', '.join(sorted(chosen))} ({one_line(error)}); "
-            "select fewer with PruningConfig.layers"
-        ) from error
 
 
 def _check_equal(model: tf_keras.Model, wrapped: tf_keras.Model, batch: tf.data.Dataset) -> None:

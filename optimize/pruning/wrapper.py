@@ -1,10 +1,16 @@
-"""tfmot's pruning wrapper, made to pass Keras masks on."""
+"""tfmot's pruning wrapper, made to pass Keras masks on, around the layers of a model."""
 
 import inspect
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 from tensorflow_model_optimization.python.core.sparsity.keras.pruning_wrapper import PruneLowMagnitude
+
+from tfx_edge.optimize.error_text import one_line
+from tfx_edge.optimize.pruning.schedule import schedule_in_steps
+from tfx_edge.schemas import EdgeError, PruningConfig
 
 
 class PrunedLayer(PruneLowMagnitude):
@@ -21,3 +27,30 @@ class PrunedLayer(PruneLowMagnitude):
 
     def compute_mask(self, inputs: Any, mask: tf.Tensor | None = None) -> Any:
         return self.layer.compute_mask(inputs, mask) if self.layer.supports_masking else None
+
+
+def wrap_layers(copy: tf_keras.Model, names: Collection[str], config: PruningConfig, steps: int) -> tf_keras.Model:
+    """A model of the same layers, some of them in pruning wrappers.
+
+    Args:
+        copy: a model of one's own: the result shares its layers.
+        names: of the layers to wrap.
+        config: the schedule and the target.
+        steps: of the whole training.
+
+    Raises:
+        EdgeError: tfmot can't call one of the layers.
+    """
+
+    def wrap(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
+        if layer.name not in names:
+            return layer
+        return PrunedLayer(layer, pruning_schedule=schedule_in_steps(config, steps, calls=len(layer.inbound_nodes)))
+
+    try:
+        return tf_keras.models.clone_model(copy, clone_function=wrap)
+    except Exception as error:  # tfmot's wrapper raises anything on a layer that it can't call
+        raise EdgeError(
+            f"model {copy.name!r}: tfmot can't wrap one of the layers {', '.join(sorted(names))} ({one_line(error)}); "
+            "select fewer with PruningConfig.layers"
+        ) from error

@@ -17,7 +17,7 @@ from tfx_edge.components.pruner.executor import Executor
 from tfx_edge.schemas import EdgeError, FineTuningConfig, PruningConfig, SparsityReport
 
 NAMES = ("a", "b", "c")
-SCHEMA = schema(**{name: ("FLOAT",) for name in NAMES}, unused=("BYTES",), label=("INT",))
+SCHEMA = schema(**dict.fromkeys(NAMES, ("FLOAT",)), unused=("BYTES",), label=("INT",))
 CONFIG = PruningConfig(
     target_sparsity=0.5, layers=("hidden",), fine_tuning=FineTuningConfig(label_key="label", epochs=2, batch_size=32, learning_rate=0.01)
 )
@@ -35,7 +35,7 @@ def build():
 
 def built():
     scope = {}
-    exec(MODEL_FN, scope)  # noqa: S102 - the text above
+    exec(MODEL_FN, scope)
     return scope["build"]()
 
 

@@ -15,7 +15,6 @@ from tfx_bsl.tfxio import tf_example_record
 
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.beam_errors import clean_errors
-from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.components.quantizer.component import Quantizer
 from tfx_edge.components.quantizer.ranges import CollectRanges
 from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
@@ -70,10 +69,10 @@ def test_the_model_is_handed_on_as_it_is(model: Model, quantized: tuple[Model, t
     np.testing.assert_array_equal(before["logits"], after["logits"])
 
 
-@pytest.fixture(scope="module")
-def flatbuffer(model: Model, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("flatbuffer") / "float.tflite"
-    path.write_bytes(convert_model(float_models.load([model]), "the model"))
+@pytest.fixture
+def flatbuffer(quantized: tuple[Model, types.QuantizationPlan]) -> str:
+    """The float flatbuffer that Quantizer put where Beam's workers reach it."""
+    [path] = Path(quantized[1].uri).parent.glob("tmp/**/float.tflite")
     return str(path)
 
 
@@ -124,6 +123,11 @@ def test_a_record_without_a_feature_is_refused(flatbuffer: str, tmp_path: Path) 
         collect(tmp_path, flatbuffer, [[*records(values(5)), example({"length": [1.0], "depth": [1.0], "year": [1.0], "species": [1]})]])
 
 
+def test_no_examples_are_refused(flatbuffer: str, tmp_path: Path) -> None:
+    with pytest.raises(EdgeError, match="^the data: holds no examples; run CalibrationGen again"):
+        collect(tmp_path, flatbuffer, [[]])
+
+
 def test_a_scheme_without_calibration_reads_no_data(model: Model, tmp_path: Path) -> None:
     _, plan = run_quantizer(tmp_path, model, None, DYNAMIC)
     assert written(plan).calibration_digest is None
@@ -136,7 +140,7 @@ def nothing_left(folder: Path) -> bool:
 
 def test_calibration_data_without_an_input_names_both_sides(model: Model, tmp_path: Path) -> None:
     others = {name: column for name, column in values(20).items() if name != "mass"}
-    features = schema(species=("INT",), **{name: ("FLOAT",) for name in others})
+    features = schema(species=("INT",), **dict.fromkeys(others, ("FLOAT",)))
     calibration = calibration_artifact(tmp_path / "data", [records(others)], features)
     with pytest.raises(EdgeError) as error:
         run_quantizer(tmp_path, model, calibration, INT8)
@@ -150,12 +154,6 @@ def test_calibration_data_of_another_shape_is_refused(model: Model, tmp_path: Pa
     rows = [example({name: [0.5, 1.5] if name == "mass" else [1.0] for name in SCALARS})]
     with pytest.raises(EdgeError, match=r"feature 'mass': an example has shape \(2,\), the model's input takes \(1,\)"):
         run_quantizer(tmp_path, model, calibration_artifact(tmp_path / "data", [rows], features), INT8)
-
-
-def test_empty_calibration_data_is_refused(model: Model, tmp_path: Path) -> None:
-    with pytest.raises(EdgeError, match="holds no examples; run CalibrationGen again"):
-        run_quantizer(tmp_path, model, calibration_artifact(tmp_path / "data", [[]]), INT8)
-    assert nothing_left(tmp_path)
 
 
 def test_nan_in_the_weights_is_refused(tmp_path: Path) -> None:

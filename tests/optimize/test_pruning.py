@@ -10,6 +10,7 @@ from tf_keras import layers
 
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.pruning.schedule import schedule_in_steps
+from tfx_edge.optimize.pruning.wrapper import wrap_layers
 from tfx_edge.schemas import ConstantSparsity, EdgeError, FineTuningConfig, PolynomialDecay, PruningConfig
 
 FINE_TUNING = FineTuningConfig(label_key="y", epochs=4, batch_size=32, learning_rate=0.01)
@@ -150,6 +151,15 @@ def test_the_decay_ends_at_its_share_of_the_steps_exactly_at_the_target(begin, e
     assert all(b[0] - a[0] <= frequency for a, b in itertools.pairwise(made))
 
 
+def test_a_layer_that_the_model_calls_twice_keeps_the_schedule_of_the_others():
+    inputs, twice = layers.Input((4,)), layers.Dense(4, name="twice")
+    copy = tf_keras.Model(inputs, layers.Dense(3, name="once")(twice(twice(inputs))))
+    wrapped = wrap_layers(copy, {"once", "twice"}, config(0.8, PolynomialDecay(frequency=5)), steps=100)
+    made = {layer.layer.name: updates(layer.pruning_schedule, 100, calls) for layer, calls in zip(wrapped.layers[1:], (2, 1), strict=True)}
+    assert made["once"][-1] == (60, pytest.approx(0.8))
+    assert [step for step, _ in made["twice"]] == [step for step, _ in made["once"]]
+
+
 @pytest.mark.parametrize("steps", [1, 2, 10, 66])
 def test_constant_sparsity_starts_at_its_share_and_goes_on(steps):
     made = updates(schedule_in_steps(config(0.8, ConstantSparsity(begin=0.5, frequency=3)), steps), steps)
@@ -254,6 +264,32 @@ def test_layers_that_make_take_or_pass_on_a_mask_are_pruned():
     for name, values in weights_of(pruned).items():
         if "bias" not in name:  # the recurrent kernel too
             assert abs(zeros(values) - values.size / 2) <= 1, name
+
+
+class Scaled(layers.Layer):
+    """Leaves its name to chance and its config to Keras."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def call(self, inputs):
+        return inputs * self.factor
+
+
+class Unconfigured(Scaled):
+    def get_config(self):
+        raise NotImplementedError("Unconfigured has no config")
+
+
+def test_a_custom_layer_is_copied_by_its_config_or_the_error_says_what_it_lacks():
+    inputs = layers.Input((4,), name="x")
+    dataset = tf.data.Dataset.from_tensor_slices(({"x": np.ones((8, 4), np.float32)}, np.ones((8, 3), np.float32)))
+    settings = config(0.5, epochs=1, loss="mean_squared_error")
+    pruned, _ = prune(tf_keras.Model(inputs, layers.Dense(3, name="head")(Scaled(2.0)(inputs))), dataset, settings)
+    assert zeros(pruned.get_layer("head").get_weights()[0]) == 6
+    with pytest.raises(EdgeError, match=r"Unconfigured has no config.*get_config"):
+        prune(tf_keras.Model(inputs, layers.Dense(3)(Unconfigured(2.0)(inputs))), dataset, settings)
 
 
 def test_a_nested_model_is_left_and_reported(point_model):

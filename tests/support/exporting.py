@@ -19,7 +19,7 @@ from tfx_edge.schemas import CalibrationConfig, CalibrationSummary, ExportConfig
 from tfx_edge.schemas.artifact_types import CalibrationData, QuantizationPlan
 
 SCALARS = ("length", "depth", "mass", "year")
-SCHEMA = schema(species=("INT",), **{name: ("FLOAT",) for name in SCALARS})
+SCHEMA = schema(species=("INT",), **dict.fromkeys(SCALARS, ("FLOAT",)))
 BEAM_ARGS = ("--runner=DirectRunner", "--direct_running_mode=in_memory", "--direct_num_workers=1")
 
 

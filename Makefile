@@ -1,0 +1,42 @@
+# Every target sets up .venv first; that takes no time when it is up to date.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test quick lint format bench schemas lock
+PYTHON := .venv/bin/python
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make or update .venv from the lock of this machine's TFX line
+	@requirements/setup.sh
+
+demo: setup ## the main job: digits from raw records to a blessed and pushed int8 model
+	@.venv/bin/tfx-edge demo
+
+test: lint ## lint and all tests
+	.venv/bin/pytest
+
+quick: lint ## lint and the unit tests of what changed since main
+	$(PYTHON) tests/changed.py
+
+lint: setup ## ruff, layers, types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports
+	@mkdir -p .mypy_path && ln -sfn .. .mypy_path/tfx_edge
+	.venv/bin/mypy
+
+format: setup ## let ruff rewrite the code
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: setup ## all benchmarks, or NAME=...; results in benchmarks/results.json
+	$(PYTHON) -m benchmarks $(NAME)
+
+schemas: setup ## publish the JSON Schemas of schemas/ in schemas/json/
+	$(PYTHON) -m tfx_edge.schemas.publish
+
+lock: setup ## resolve both lock files anew
+	cd requirements && for line in 1.16:3.10 1.21:3.11; do \
+	  ../.venv/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --custom-compile-command 'make lock' \
+	    --python-version $${line#*:} --output-file tfx-$${line%:*}.txt tfx-$${line%:*}.in || exit; done

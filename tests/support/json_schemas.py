@@ -1,0 +1,63 @@
+"""Hypothesis strategies out of JSON Schemas, as far as pydantic's use them."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+_ANY = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | _TEXT, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
+
+
+def documents(schema: dict[str, Any], root: dict[str, Any] | None = None) -> st.SearchStrategy[Any]:
+    """JSON values that fit the schema; properties with a default are left out at times."""
+    root = root or schema
+    if "$ref" in schema:
+        definition = schema["$ref"].removeprefix("#/$defs/")
+        return st.deferred(lambda: documents(root["$defs"][definition], root))
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return st.one_of([documents(option, root) for option in schema[key]])
+    return _BY_TYPE[schema["type"]](schema, root) if "type" in schema else _ANY
+
+
+def _integers(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    high = schema.get("maximum", schema.get("exclusiveMaximum", 2**31) - 1)
+    return st.integers(schema.get("minimum", schema.get("exclusiveMinimum", -(2**31) - 1) + 1), high)
+
+
+def _numbers(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum", schema.get("exclusiveMaximum"))
+    return st.floats(
+        low, high, allow_nan=False, allow_infinity=False, exclude_min="exclusiveMinimum" in schema, exclude_max="exclusiveMaximum" in schema
+    )
+
+
+def _arrays(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    least = schema.get("minItems", 0)
+    return st.lists(documents(schema.get("items", {}), root), min_size=least, max_size=least + 2)
+
+
+def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "properties" not in schema:
+        values = schema.get("additionalProperties", {})
+        return st.dictionaries(_TEXT, _ANY if values is True else documents(values, root), max_size=2)
+    properties = {name: documents(value, root) for name, value in schema["properties"].items()}
+    required = {name: properties[name] for name in schema.get("required", ())}
+    return st.fixed_dictionaries(required, optional={name: value for name, value in properties.items() if name not in required})
+
+
+_BY_TYPE = {
+    "null": lambda schema, root: st.none(),
+    "boolean": lambda schema, root: st.booleans(),
+    "string": lambda schema, root: st.text(
+        st.characters(codec="utf-8"), min_size=schema.get("minLength", 0), max_size=schema.get("minLength", 0) + 8
+    ),
+    "integer": _integers,
+    "number": _numbers,
+    "array": _arrays,
+    "object": _objects,
+}
