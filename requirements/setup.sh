@@ -1,77 +1,109 @@
 #!/usr/bin/env bash
-# Makes .venv from the lock of this machine's TFX line; does nothing when it is up to date.
-# TFX_EDGE_LINE=1.16 or 1.21 chooses the line, TFX_EDGE_PYTHON a Python.
+# Makes .venv from the lock of this machine's TFX line, with the project itself in editable mode; does nothing when it is up to date.
+#   TFX_EDGE_LINE=1.16|1.21   instead of the line that fits the machine's glibc
+#   TFX_EDGE_PYTHON=...       instead of the first fitting Python on PATH, under pyenv's root or uv's
+#   CC=... CXX=...            the compilers, by default gcc and g++
+# What stops it is told in one line that starts with "set-up:".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
 venv=.venv stamp=.venv/up-to-date
 
 fail() {
-  echo "set-up: $*" >&2
+  printf 'set-up: %s\n' "$*" >&2
   exit 1
 }
 
-line() {
+# ml-metadata and TFDV of the 1.21 line have wheels for glibc 2.39 and newer alone.
+fitting_line() {
   local glibc
-  glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | awk '{print $2}')
-  [ -n "$glibc" ] || fail "this machine has no glibc; TFX's wheels need Linux with glibc 2.28 or newer"
-  # ml-metadata and TFDV of the 1.21 line are built for glibc 2.39
-  if [ "$(printf '%s\n' 2.39 "$glibc" | sort -V | head -n 1)" = 2.39 ]; then echo 1.21; else echo 1.16; fi
+  glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d ' ' -f 2) || true
+  [ -n "$glibc" ] && [ "$(uname -m)" = x86_64 ] || fail "TFX has wheels for Linux on x86-64 with glibc alone, this is $(uname -sm); use such a machine"
+  if printf '%s\n' 2.39 "$glibc" | sort -CV; then echo 1.21; else echo 1.16; fi
 }
 
-# Pythons that may fit, the ones named by version first: PATH, pyenv's root, those that uv manages.
+# The same digest means up to date. The folder's path counts, because the scripts in an environment hold it.
+digest() { { pwd; cat requirements/setup.sh "$lock" setup.py pyproject.toml; } | sha256sum | cut -d ' ' -f 1; }
+up_to_date() { [ -x $venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; }
+
+# Every Python that may do, most wanted first.
 candidates() {
-  local version root
-  local -a roots=("${PYENV_ROOT:-$HOME/.pyenv}")
-  if command -v pyenv >/dev/null; then roots+=("$(dirname "$(dirname "$(readlink -f "$(command -v pyenv)")")")"); fi
-  for version in "$@"; do
-    echo "python$version"
-    for root in "${roots[@]}"; do printf '%s\n' "$root/versions/$version."*/bin/python; done
-    printf '%s\n' "${UV_PYTHON_INSTALL_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/uv/python}/cpython-$version."*/bin/python3
+  local version folder pyenv folders
+  # `pyenv root` follows HOME, but pyenv's own folder is where its versions lie when HOME is another.
+  pyenv=$(readlink -f "$(type -P pyenv)") || true
+  folders=("${PYENV_ROOT:-${HOME:-}/.pyenv}/versions" "${pyenv%/*/*}/versions" "${UV_PYTHON_INSTALL_DIR:-${XDG_DATA_HOME:-${HOME:-}/.local/share}/uv/python}")
+  for version in "${versions[@]}"; do
+    type -aP "python$version" || true
+    for folder in "${folders[@]}"; do
+      printf '%s\n' "$folder"/{,cpython-}"$version".*/bin/python
+    done
   done
-  echo python3
+  type -aP python3 python || true
 }
 
-# The first candidate that runs and has one of the versions; a pyenv shim may exist and not run.
-find_python() {
-  local candidate found
+# Sets python to the first candidate of a fitting version that has its headers.
+choose_python() {
+  local candidate found version headers bare=
   while read -r candidate; do
-    command -v "$candidate" >/dev/null || continue
-    found=$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)' 2>/dev/null) || continue
-    case " $* " in *" ${found%% *} "*)
-      echo "${found#* }"
-      return
-      ;;
-    esac
-  done < <(if [ -n "${TFX_EDGE_PYTHON:-}" ]; then echo "$TFX_EDGE_PYTHON"; else candidates "$@"; fi)
+    # A pyenv shim may exist and not run; an environment's Python leads to the one that it was made from.
+    found=$("$candidate" -I -c '
+import os, sys, sysconfig
+headers = os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))
+print("%d.%d" % sys.version_info[:2], int(headers), os.path.realpath(sys.executable))' 2>/dev/null) || continue
+    read -r version headers python <<<"$found"
+    [[ " ${versions[*]} " == *" $version "* ]] || continue
+    [ "$headers" = 1 ] && return
+    bare=${bare:-$python}
+  done < <(if [ -n "${TFX_EDGE_PYTHON:-}" ]; then echo "$TFX_EDGE_PYTHON"; else candidates; fi)
+  [ -z "$bare" ] || fail "$bare lacks its headers (Python.h), which pyfarmhash needs; install them (apt-get install python3-dev)"
+  fail "no Python ${versions[*]} for TFX $line: looked at ${TFX_EDGE_PYTHON:-on PATH, in pyenv or uv}; install one (apt-get install python3, or pyenv install ${versions[0]})"
 }
 
-line=${TFX_EDGE_LINE:-$(line)}
+# Runs a command quietly; when it fails, says what was being done and the last line that tells why.
+attempt() {
+  local doing=$1 log reason
+  shift
+  log=$(mktemp)
+  if "$@" >"$log" 2>&1; then
+    rm -f "$log"
+    return
+  fi
+  reason=$(grep -iE 'error|cause|failed' "$log" | tail -n 1) || reason=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) || true
+  rm -f "$log"
+  fail "$doing failed: $(sed -E 's/^[[:space:]]*//' <<<"$reason")"
+}
+
+line=${TFX_EDGE_LINE:-$(fitting_line)}
 case $line in
   1.16) versions=(3.10) ;;
   1.21) versions=(3.13 3.12 3.11) ;;
-  *) fail "TFX_EDGE_LINE is $line; expected 1.16 or 1.21" ;;
+  *) fail "TFX_EDGE_LINE is $line; give it 1.16 or 1.21" ;;
 esac
 lock=requirements/tfx-$line.txt
-wanted=$(cat "$lock" pyproject.toml setup.py requirements/setup.sh | sha256sum | cut -d ' ' -f 1)
-if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+wanted=$(digest)
+if up_to_date; then exit 0; fi
 
-python=$(find_python "${versions[@]}")
-[ -n "$python" ] || fail "no Python ${versions[*]} found for TFX $line on PATH, in pyenv or uv; install one (apt-get install python3, or pyenv install ${versions[0]})"
+# One set-up at a time; the next one finds the work done.
+exec 9<requirements/setup.sh
+if command -v flock >/dev/null; then flock 9; fi
+if up_to_date; then exit 0; fi
+
+choose_python
 "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module; install it (apt-get install python3-venv)"
-command -v c++ >/dev/null || command -v g++ >/dev/null || fail "no C++ compiler, which pyfarmhash needs; install one (apt-get install g++)"
-"$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' ||
-  fail "$python has no headers (Python.h), which pyfarmhash needs; install them (apt-get install python3-dev)"
+for compiler in "${CC:-gcc}" "${CXX:-g++}"; do
+  command -v "${compiler%% *}" >/dev/null || fail "no compiler ${compiler%% *}, which pyfarmhash needs; install one (apt-get install g++) or name yours in CC and CXX"
+done
+echo "set-up: TFX $line, $("$python" -V), in $venv (3 GB; some minutes the first time)"
 
-echo "set-up: TFX $line, $("$python" -V) in $venv"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-run() { "$@" >"$log" 2>&1 || fail "$1 ${2##*/} failed: $(grep -v '^\s*$' "$log" | tail -n 3 | tr -s '\n ' ' ')"; }
-rm -f "$stamp"
-if ! [ -x "$venv/bin/python" ] || [ "$("$venv/bin/python" -V 2>&1)" != "$("$python" -V)" ]; then run "$python" -m venv --clear "$venv"; fi
-if ! [ -x "$venv/bin/uv" ]; then
-  grep -A 400 '^uv==' "$lock" | awk 'NR > 1 && /^[a-z]/ {exit} {print}' >"$venv/uv.txt" # uv's own entry of the lock, with its hashes
-  run "$venv/bin/python" -m pip install --quiet --require-hashes --no-deps -r "$venv/uv.txt"
+# Without its stamp an environment is half-made, with another Python it is of no use.
+if [ ! -e $stamp ] || [ "$($venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null)" != "$python" ]; then
+  attempt "making $venv" "$python" -m venv --clear $venv
+  # uv's own entry of the lock, with its hashes.
+  awk '/^[a-z0-9]/ {mine = /^uv==/} mine' "$lock" >$venv/uv.txt
+  attempt "installing uv" $venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --requirement $venv/uv.txt
 fi
-run "$venv/bin/uv" pip sync --python "$venv/bin/python" --require-hashes "$lock"
-run "$venv/bin/uv" pip install --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
-echo "$wanted" >"$stamp"
+rm -f $stamp
+# Bytecode now: where PYTHONDONTWRITEBYTECODE is set, every start would compile TFX anew.
+attempt "installing $lock" $venv/bin/uv pip sync --require-hashes --compile-bytecode --python $venv/bin/python "$lock"
+attempt "installing tfx-edge" $venv/bin/uv pip install --no-deps --no-build-isolation --python $venv/bin/python --editable .
+echo "$wanted" >$stamp

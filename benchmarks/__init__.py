@@ -1,0 +1,1 @@
+"""Benchmarks: each module measures one thing and defines `figures`. `make bench NAME=startup` runs one, `make bench` all."""

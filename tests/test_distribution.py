@@ -1,0 +1,108 @@
+"""The built wheel, installed with its base dependencies alone, outside the checkout."""
+
+import importlib.metadata
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of what git would archive, so that nothing lying about gets in."""
+    folder = tmp_path_factory.mktemp("wheel")
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    )
+    for name in files.stdout.decode().rstrip("\0").split("\0"):
+        target = folder / "source" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_file():
+            target.write_bytes((ROOT / name).read_bytes())
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        folder,
+        folder / "source",
+    ]
+    subprocess.run(command, check=True, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a fresh environment with the wheel and what its base needs, and nothing else.
+
+    The packages are linked in from this environment, since tests don't reach a package registry.
+    """
+    folder = tmp_path_factory.mktemp("base")
+    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
+    python = folder / "env" / "bin" / "python"
+    (target,) = (folder / "env" / "lib").glob("python*/site-packages")
+    for distribution in closure("tfx-edge"):
+        for file in distribution.files or ():
+            source = Path(distribution.locate_file(file))
+            if ".." not in file.parts and source.is_file():
+                (target / file).parent.mkdir(parents=True, exist_ok=True)
+                if not (target / file).exists():
+                    (target / file).symlink_to(source)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True, cwd=folder)
+    return python
+
+
+def closure(name: str) -> list[importlib.metadata.Distribution]:
+    """The distributions that one needs, without its extras and without itself."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    todo = [name]
+    while todo:
+        for text in importlib.metadata.distribution(todo.pop()).requires or ():
+            requirement = Requirement(text)
+            if requirement.name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+                found[requirement.name] = importlib.metadata.distribution(requirement.name)
+                todo.append(requirement.name)
+    return list(found.values())
+
+
+def run(python: Path, *arguments: str) -> str:
+    return subprocess.run([python, *arguments], capture_output=True, text=True, check=True, cwd="/").stdout
+
+
+def test_the_wheel_holds_the_package_and_the_json_schemas_and_nothing_of_the_checkout(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    folders = {name.split("/")[1] for name in names if name.startswith("tfx_edge/") and name.count("/") > 1}
+    assert {"schemas", "optimize", "litert", "components", "pipelines", "cli"} <= folders
+    assert not folders & {"tests", "benchmarks", "docs", "requirements"}
+    assert "tfx_edge/setup.py" not in names
+    assert "tfx_edge/schemas/json/GateConfig.json" in names
+    assert all(name.startswith(("tfx_edge/", "tfx_edge-")) for name in names)
+
+
+def test_the_base_runs_flatbuffers_without_tensorflow(base: Path) -> None:
+    code = (
+        "import importlib.util, tfx_edge.schemas, tfx_edge.litert.runner, tfx_edge.litert.inspect; "
+        "print(tfx_edge.__file__, [m for m in ('tensorflow', 'tfx', 'apache_beam', 'tf_keras') if importlib.util.find_spec(m)])"
+    )
+    path, found = run(base, "-c", code).split(" ", 1)
+    assert "site-packages" in path
+    assert found.strip() == "[]"
+
+
+def test_the_base_has_the_command_and_says_which_extra_a_command_needs(base: Path, tmp_path: Path) -> None:
+    command = base.with_name("tfx-edge")
+    assert "demo" in subprocess.run([command, "--help"], capture_output=True, text=True, check=True, cwd="/").stdout
+    demo = subprocess.run([command, "demo", "--home", tmp_path], capture_output=True, text=True, check=False, cwd="/")
+    assert demo.returncode == 1
+    assert demo.stderr == "error: tfx-edge demo: TFX is not installed; pip install 'tfx-edge[tfx]'\n"
