@@ -36,7 +36,7 @@ bench: setup ## all benchmarks, or NAME=...; results in benchmarks/results.json
 schemas: setup ## publish the JSON Schemas of schemas/ in schemas/json/
 	$(PYTHON) -m tfx_edge.schemas.publish
 
+LOCK := ../.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command 'make lock'
 lock: setup ## resolve both lock files anew
-	cd requirements && for line in 1.16:3.10 1.21:3.11; do \
-	  ../.venv/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --custom-compile-command 'make lock' \
-	    --python-version $${line#*:} --output-file tfx-$${line%:*}.txt tfx-$${line%:*}.in || exit; done
+	cd requirements && $(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_31 -o tfx-1.16.txt tfx-1.16.in
+	cd requirements && $(LOCK) --python-version 3.11 --universal -o tfx-1.21.txt tfx-1.21.in

@@ -7,11 +7,8 @@ import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.error_text import one_line
-from tfx_edge.optimize.keras_tracing import trace_keras_as_it_is
 from tfx_edge.optimize.model_copy import compile_arguments
 from tfx_edge.schemas import EdgeError, FineTuningConfig
-
-trace_keras_as_it_is()
 
 _LOSSES = {
     "sparse_categorical_crossentropy": tf_keras.losses.SparseCategoricalCrossentropy,

@@ -56,10 +56,10 @@ print("%d.%d" % sys.version_info[:2], int(headers), os.path.realpath(sys.executa
     bare=${bare:-$python}
   done < <(if [ -n "${TFX_EDGE_PYTHON:-}" ]; then echo "$TFX_EDGE_PYTHON"; else candidates; fi)
   [ -z "$bare" ] || fail "$bare lacks its headers (Python.h), which pyfarmhash needs; install them (apt-get install python3-dev)"
-  fail "no Python ${versions[*]} for TFX $line: looked at ${TFX_EDGE_PYTHON:-on PATH, in pyenv or uv}; install one (apt-get install python3, or pyenv install ${versions[0]})"
+  fail "no Python ${versions[*]} for TFX $line: looked ${TFX_EDGE_PYTHON:+at }${TFX_EDGE_PYTHON:-on PATH, in pyenv and uv}; install one (apt-get install python3, or pyenv install ${versions[0]})"
 }
 
-# Runs a command quietly; when it fails, says what was being done and the last line that tells why.
+# Runs a command quietly; when it fails, says what was being done, and its first and last line of error: what, and why.
 attempt() {
   local doing=$1 log reason
   shift
@@ -68,9 +68,9 @@ attempt() {
     rm -f "$log"
     return
   fi
-  reason=$(grep -iE 'error|cause|failed' "$log" | tail -n 1) || reason=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) || true
+  reason=$(grep -iE '^[^[:alnum:]]*(error|cause)' "$log" | sed -n 's/^[[:space:]]*//; 1p; 1!{$p}') || reason=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) || true
   rm -f "$log"
-  fail "$doing failed: $(sed -E 's/^[[:space:]]*//' <<<"$reason")"
+  fail "$doing failed: $(paste -sd ' ' <<<"$reason")"
 }
 
 line=${TFX_EDGE_LINE:-$(fitting_line)}

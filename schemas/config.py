@@ -11,12 +11,12 @@ from tfx_edge.schemas.errors import ConfigError
 class Config(BaseModel):
     """Immutable, JSON-serializable data. Unknown fields and values out of bounds raise `ConfigError`.
 
-    >>> from tfx_edge.schemas import PruningConfig
-    >>> PruningConfig(target_sparsity=1.5)
+    >>> from tfx_edge.schemas import PolynomialDecay
+    >>> PolynomialDecay(power=0)
     Traceback (most recent call last):
     ...
-    tfx_edge.schemas.errors.ConfigError: PruningConfig.target_sparsity: got 1.5; input should be less than 1 (Fraction of each pruned kernel's weights that end as zero.)
-    """  # noqa: E501
+    tfx_edge.schemas.errors.ConfigError: PolynomialDecay.power: got 0; input should be greater than 0 (Exponent of the decay.)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -3,6 +3,7 @@
 import importlib.metadata
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,33 +14,30 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of what git would archive, so that nothing lying about gets in."""
-    folder = tmp_path_factory.mktemp("wheel")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git would archive, so that nothing lying about gets in, and no build folder into the checkout."""
+    folder = tmp_path_factory.mktemp("source")
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
     )
     for name in files.stdout.decode().rstrip("\0").split("\0"):
-        target = folder / "source" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_file():
-            target.write_bytes((ROOT / name).read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "-w",
-        folder,
-        folder / "source",
-    ]
-    subprocess.run(command, check=True, cwd=folder)
-    (built,) = folder.glob("*.whl")
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def build(what: str, source: Path, target: Path) -> Path:
+    """Builds `wheel` or `sdist` as an installer does, but with this environment's setuptools."""
+    code = f"from setuptools import build_meta; build_meta.build_{what}({str(target)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=source, capture_output=True)
+    (built,) = (path for path in target.iterdir() if path.suffix == {"wheel": ".whl", "sdist": ".gz"}[what])
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +84,19 @@ def test_the_wheel_holds_the_package_and_the_json_schemas_and_nothing_of_the_che
     assert {"schemas", "optimize", "litert", "components", "pipelines", "cli"} <= folders
     assert not folders & {"tests", "benchmarks", "docs", "requirements"}
     assert "tfx_edge/setup.py" not in names
-    assert "tfx_edge/schemas/json/GateConfig.json" in names
+    assert {"tfx_edge/py.typed", "tfx_edge/schemas/json/GateConfig.json"} <= set(names)
     assert all(name.startswith(("tfx_edge/", "tfx_edge-")) for name in names)
+
+
+def test_the_source_archive_builds_the_same_wheel(wheel: Path, source: Path, tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", source, tmp_path)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
+
+    def contents(path: Path) -> dict[str, int]:
+        return {file.filename: file.CRC for file in zipfile.ZipFile(path).infolist()}
+
+    assert contents(build("wheel", unpacked, tmp_path)) == contents(wheel)
 
 
 def test_the_base_runs_flatbuffers_without_tensorflow(base: Path) -> None:

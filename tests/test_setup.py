@@ -1,5 +1,6 @@
 """The set-up script's choices and its words when it can't go on. It never gets as far as to install anything here."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -44,13 +45,31 @@ def test_what_is_missing_is_said_in_one_line_and_no_environment_is_left(checkout
     assert not (checkout / ".venv").exists()
 
 
-def test_an_environment_that_is_up_to_date_is_left_alone() -> None:
-    if not (ROOT / ".venv" / "up-to-date").exists():
-        pytest.skip("this environment was not made by the set-up script")
-    before = (ROOT / ".venv" / "up-to-date").stat().st_mtime_ns
-    run = subprocess.run([ROOT / "requirements" / "setup.sh"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("line", LOCKS)
+def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_moves(
+    checkout: Path, line: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    variables = {"TFX_EDGE_LINE": line, "TFX_EDGE_PYTHON": "/no/such/python"}
+    stamp, python = checkout / ".venv" / "up-to-date", checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    made_from = [checkout / name for name in ("requirements/setup.sh", f"requirements/tfx-{line}.txt", "setup.py", "pyproject.toml")]
+    stamp.write_text(hashlib.sha256(f"{checkout}\n".encode() + b"".join(path.read_bytes() for path in made_from)).hexdigest() + "\n")
+    run = set_up(checkout, **variables)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
-    assert (ROOT / ".venv" / "up-to-date").stat().st_mtime_ns == before
+
+    def is_made_again(where: Path = checkout) -> bool:
+        return set_up(where, **variables).returncode == 1  # it gets as far as to miss the Python
+
+    for path in made_from:
+        before = path.read_bytes()
+        path.write_bytes(before + b"#\n")
+        assert is_made_again(), path
+        path.write_bytes(before)
+    assert not is_made_again()
+    assert is_made_again(shutil.copytree(checkout, tmp_path_factory.mktemp("other") / "moved", symlinks=True))
+    python.unlink()
+    assert is_made_again()
 
 
 @pytest.mark.parametrize("line", LOCKS)

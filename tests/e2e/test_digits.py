@@ -1,4 +1,4 @@
-"""The digits pipeline, whole, beside a branch in which the exported model is damaged before it reaches the gate."""
+"""`tfx-edge demo`, whole, and a pipeline in which its exported model is damaged before it reaches the gate."""
 
 import json
 import os
@@ -12,13 +12,16 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from damage import ShuffleWeights
 from tfx.components.pusher.component import Pusher
+from tfx.dsl.components.common.importer import Importer
+from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2
+from tfx.types import standard_artifacts
 
 from tfx_edge.cli.summary import read_summary
 from tfx_edge.components.edge_validator.component import EdgeValidator
-from tfx_edge.pipelines.digits import create_pipeline
-from tfx_edge.pipelines.digits.data import write_examples
+from tfx_edge.pipelines.beam_args import IN_MEMORY
 from tfx_edge.pipelines.digits.pipeline import GATE, PRUNING
 from tfx_edge.pipelines.runs import Output, latest_outputs
 from tfx_edge.schemas import EdgeError
@@ -27,37 +30,73 @@ Outputs = dict[tuple[str, str], Output]
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("home") / "digits"  # where `tfx-edge demo --home home` works
-    folder.mkdir()
-    write_examples(folder / "data")
-    return folder
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture(scope="module")
-def outputs(root: Path) -> Outputs:
-    """One run of the pipeline with the damaged branch beside it."""
-    pipeline = create_pipeline(str(root), str(root / "data"))
-    components = {component.id: component for component in pipeline.components}
-    transform = components["Transform"]
-    damage = ShuffleWeights(model=components["TFLiteExporter"].outputs["model"])
+def root(home: Path) -> Path:
+    """Where the demo works."""
+    return home / "digits"
+
+
+def run_demo(home: Path) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("tfx-edge"), "demo", "--home", home]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def outputs(home: Path, root: Path) -> Outputs:
+    """One run of `tfx-edge demo`."""
+    run = run_demo(home)
+    assert run.returncode == 0, run.stdout + run.stderr + (root / "run.log").read_text()[-2000:]
+    return latest_outputs(root / "metadata.db", "digits")
+
+
+@pytest.fixture(scope="module")
+def damaged(outputs: Outputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outputs, Path]:
+    """A pipeline in which the exported model is damaged before it reaches the gate, and the folder it would push to."""
+    folder = tmp_path_factory.mktemp("damaged")
+    sources = {
+        "model": (outputs["TFLiteExporter", "model"], standard_artifacts.Model),
+        "baseline": (outputs["Trainer", "model"], standard_artifacts.Model),
+        "examples": (outputs["Transform", "transformed_examples"], standard_artifacts.Examples),
+        "graph": (outputs["Transform", "transform_graph"], standard_artifacts.TransformGraph),
+    }
+    imported = {
+        name: Importer(
+            source_uri=output.uri,
+            artifact_type=artifact_type,
+            properties={"split_names": output.properties["split_names"]} if name == "examples" else {},
+        ).with_id(name)
+        for name, (output, artifact_type) in sources.items()
+    }
+    channels = {name: importer.outputs["result"] for name, importer in imported.items()}
+    damage = ShuffleWeights(model=channels["model"])
     validator = EdgeValidator(
         model=damage.outputs["damaged"],
-        baseline_model=components["Trainer"].outputs["model"],
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
+        baseline_model=channels["baseline"],
+        examples=channels["examples"],
+        transform_graph=channels["graph"],
         config=GATE,
-    ).with_id("EdgeValidator.damaged")
+    )
     pusher = Pusher(
         model=damage.outputs["damaged"],
         model_blessing=validator.outputs["blessing"],
         push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(root / "pushed_damaged"))
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(folder / "pushed"))
         ),
-    ).with_id("Pusher.damaged")
-    pipeline.components = [*pipeline.components, damage, validator, pusher]
-    LocalDagRunner().run(pipeline)
-    return latest_outputs(root / "metadata.db", "digits")
+    )
+    LocalDagRunner().run(
+        Pipeline(
+            pipeline_name="damaged",
+            pipeline_root=str(folder / "artifacts"),
+            components=[*imported.values(), damage, validator, pusher],
+            metadata_connection_config=metadata.sqlite_metadata_connection_config(str(folder / "metadata.db")),
+            beam_pipeline_args=list(IN_MEMORY),
+        )
+    )
+    return latest_outputs(folder / "metadata.db", "damaged"), folder / "pushed"
 
 
 def report_of(outputs: Outputs, component: str) -> dict:
@@ -125,26 +164,22 @@ def test_half_of_the_pruned_weights_are_zero_in_the_flatbuffer(outputs: Outputs)
     assert zeros / sum(value.size for value in constants.values()) >= PRUNING.target_sparsity
 
 
-def test_a_model_damaged_after_export_is_neither_blessed_nor_pushed(outputs: Outputs, root: Path) -> None:
-    blessing = outputs["EdgeValidator.damaged", "blessing"]
+def test_a_model_damaged_after_export_is_neither_blessed_nor_pushed(damaged: tuple[Outputs, Path]) -> None:
+    outputs, pushed = damaged
+    blessing = outputs["EdgeValidator", "blessing"]
     assert blessing.properties["blessed"] == 0
     assert os.listdir(blessing.uri) == ["NOT_BLESSED"]
-    reasons = report_of(outputs, "EdgeValidator.damaged")["reasons"]
+    reasons = report_of(outputs, "EdgeValidator")["reasons"]
     assert any("SparseCategoricalAccuracy" in reason and "Overall" in reason for reason in reasons), reasons
-    assert outputs["Pusher.damaged", "pushed_model"].properties["pushed"] == 0
-    assert not (root / "pushed_damaged").exists()
+    assert outputs["Pusher", "pushed_model"].properties["pushed"] == 0
+    assert not pushed.exists()
 
 
-def test_the_demo_command_takes_an_unchanged_run_from_the_cache_and_shows_the_pushed_model(outputs: Outputs, root: Path) -> None:
-    command = [Path(sys.executable).with_name("tfx-edge"), "demo", "--home", root.parent]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_a_second_demo_takes_an_unchanged_run_from_the_cache_and_shows_the_pushed_model(outputs: Outputs, home: Path, root: Path) -> None:
+    run = run_demo(home)
     assert run.returncode == 0, run.stderr
     again = latest_outputs(root / "metadata.db", "digits")
-    assert {component for component, _ in again} == {component for component, _ in outputs} - {
-        "ShuffleWeights",
-        "EdgeValidator.damaged",
-        "Pusher.damaged",
-    }
+    assert again.keys() == outputs.keys()
     assert all(output.cached for output in again.values())
     (pushed,) = (root / "pushed").iterdir()
     assert str(pushed) in run.stdout
