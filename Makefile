@@ -36,7 +36,7 @@ bench: setup ## all benchmarks, or NAME=...; results in benchmarks/results.json
 schemas: setup ## publish the JSON Schemas of schemas/ in schemas/json/
 	$(PYTHON) -m tfx_edge.schemas.publish
 
-LOCK := ../.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command 'make lock'
+LOCK := .venv/bin/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command 'make lock'
 lock: setup ## resolve both lock files anew
-	cd requirements && $(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_31 -o tfx-1.16.txt tfx-1.16.in
-	cd requirements && $(LOCK) --python-version 3.11 --universal -o tfx-1.21.txt tfx-1.21.in
+	$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_31 -o requirements/tfx-1.16.txt requirements/tfx-1.16.in
+	$(LOCK) --python-version 3.11 --universal -o requirements/tfx-1.21.txt requirements/tfx-1.21.in
