@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
+_PACKAGING = ("setup.py", "pyproject.toml", "requirements")  # their tests lie right in tests/
 
 
 def changed_files() -> list[Path]:
@@ -29,6 +30,8 @@ def tests_of(path: Path) -> list[Path]:
     if path.parts[0] == "tests":
         is_test = path.name.startswith("test_") and path.parts[1] != "e2e" and (ROOT / path).exists()
         return [ROOT / path] if is_test else []
+    if path.parts[0] in _PACKAGING:
+        return sorted(TESTS.glob("test_*.py"))
     folder = TESTS / path.parts[0]
     if path.suffix != ".py" or len(path.parts) == 1 or not folder.is_dir():
         return []
