@@ -39,8 +39,8 @@ def demo(home: Path) -> None:
     if importlib.util.find_spec("tfx") is None:
         raise EdgeError("tfx-edge demo: TFX is not installed; pip install 'tfx-edge[tfx]'")
     root = home.expanduser().resolve() / PIPELINE
-    root.mkdir(parents=True, exist_ok=True)
     log = root / "run.log"
+    _check_home(root, log)
     click.echo(f"Running the {PIPELINE} pipeline below {root}; details in {log}")
     start = time.monotonic()
     with _noise_to(log) as terminal:
@@ -49,6 +49,18 @@ def demo(home: Path) -> None:
     render(summary, seconds=time.monotonic() - start)
     if not _is_pushed(summary):
         sys.exit(EXIT_GATE)
+
+
+def _check_home(root: Path, log: Path) -> None:
+    """Makes the folder, and looks at what is there already."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        log.open("ab").close()
+    except OSError as error:
+        raise EdgeError(f"--home {root.parent}: {log} can't be written ({error.strerror}); give another folder") from error
+    database = root / "metadata.db"
+    if database.exists() and database.stat().st_size and database.open("rb").read(16) != b"SQLite format 3\0":
+        raise EdgeError(f"{database} isn't a metadata database; remove {root} and run again")
 
 
 def _is_pushed(summary: RunSummary) -> bool:

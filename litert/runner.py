@@ -45,6 +45,8 @@ class Runner:
             EdgeError: not a flatbuffer that this LiteRT can run, operators of TensorFlow or custom ones, no usable signature, or
                 inputs without a batch dimension.
         """
+        if not isinstance(model, (bytes, bytearray, memoryview)):
+            raise EdgeError(f"{name}: got {model!r:.100}, expected the bytes of a .tflite file; give Path(...).read_bytes()")
         self._name = name
         self._observe = observe
         self._interpreter = _load(model, num_threads, name, keep_all=observe is not None)

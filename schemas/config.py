@@ -1,6 +1,6 @@
 """The base of every config and document: frozen data, validated where it is made, with errors of one line."""
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from typing_extensions import Self
@@ -28,6 +28,8 @@ class Config(BaseModel):
             value = handler(data)
         except ValidationError as error:
             raise ConfigError("; ".join(_describe(cls, e) for e in error.errors(include_url=False))) from None
+        if isinstance(data, dict):
+            _refuse_coercion(cls, data)
         try:
             value.check()
         except ValueError as error:
@@ -56,6 +58,17 @@ class Config(BaseModel):
             return cls.model_validate_json(text)
         except ValidationError as error:  # not JSON at all; what doesn't fit the schema is a ConfigError already
             raise ConfigError(f"{cls.__name__}: {error.errors()[0]['msg']}; expected the JSON of a {cls.__name__}") from None
+
+
+def _refuse_coercion(cls: type[Config], data: dict[Any, Any]) -> None:
+    """Pydantic would read True as 1 and "0.01" as 0.01; neither is what its writer meant for certain."""
+    for name, value in data.items():
+        field = cls.model_fields.get(name) if isinstance(name, str) else None
+        if field is None or not isinstance(value, (bool, str)):
+            continue
+        types = {field.annotation, *get_args(field.annotation)} - {type(None)}
+        if types & {int, float} and type(value) not in types:
+            raise ConfigError(f"{cls.__name__}.{name}: got {value!r:.200}; input should be a number ({field.description})")
 
 
 def _describe(cls: type[Config], error: Any) -> str:

@@ -1,9 +1,11 @@
 """EdgeValidator: what a candidate must keep to be blessed, and the verdict."""
 
+import json
 from typing import Any
 
 from pydantic import Field
 
+from tfx_edge.schemas import metrics
 from tfx_edge.schemas.config import Config
 
 
@@ -14,6 +16,8 @@ class Slice(Config):
     feature_values: dict[str, str] = Field(default_factory=dict, description="Only the examples with these values, written as text.")
 
     def check(self) -> None:
+        if "" in self.feature_keys or "" in self.feature_values:
+            raise ValueError("a feature named ''; name the feature to slice by")
         if not self.feature_keys and not self.feature_values:
             raise ValueError("names no feature; give feature_keys or feature_values (the overall slice is always evaluated)")
         both = sorted(set(self.feature_keys) & set(self.feature_values))
@@ -29,7 +33,10 @@ class Threshold(Config):
 
     metric: str = Field(min_length=1, description="Class name of a TFMA or Keras metric, for example SparseCategoricalAccuracy.")
     config: dict[str, Any] = Field(default_factory=dict, description="The metric's own arguments, for example {'top_k': 3}.")
-    higher_is_better: bool = Field(default=True, description="False for losses and errors.")
+    higher_is_better: bool | None = Field(
+        default=None,
+        description="None: told by the metric's name, as of accuracies, errors and losses; where it doesn't tell, max_drop needs it.",
+    )
     max_drop: float | None = Field(
         default=None,
         ge=0,
@@ -45,6 +52,30 @@ class Threshold(Config):
     def check(self) -> None:
         if self.max_drop is None and self.lower_bound is None and self.upper_bound is None:
             raise ValueError(f"metric {self.metric!r} has no bound; give max_drop, lower_bound or upper_bound")
+        if metrics.is_blind(self.metric):
+            raise ValueError(
+                f"metric {self.metric!r} is the same whatever a model predicts, so a bound on it blesses anything; name another"
+            )
+        if self.lower_bound is not None and self.upper_bound is not None and self.lower_bound > self.upper_bound:
+            raise ValueError(f"lower_bound {self.lower_bound} is above upper_bound {self.upper_bound}; no value is within")
+        if self.max_drop is not None:
+            if self.higher_is_better is None and metrics.higher_is_better(self.metric) is None:
+                raise ValueError(f"metric {self.metric!r} with max_drop {self.max_drop}; give higher_is_better, its name doesn't tell")
+            if self.max_drop >= 1 and metrics.is_share(self.metric):
+                raise ValueError(
+                    f"metric {self.metric!r} with max_drop {self.max_drop}, which forbids nothing; 0.01 is one percentage point"
+                )
+        try:
+            json.dumps(self.config, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"metric {self.metric!r}: config {self.config} isn't plain JSON ({error}); give numbers, texts and lists"
+            ) from None
+
+    @property
+    def rises(self) -> bool:
+        """Whether a higher value is better."""
+        return bool(metrics.higher_is_better(self.metric) if self.higher_is_better is None else self.higher_is_better)
 
     @property
     def name(self) -> str:

@@ -38,6 +38,10 @@ class TensorRange(Config):
     min: float
     max: float
 
+    def check(self) -> None:
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}; a range goes up")
+
 
 class TensorRanges(Config):
     """`ranges.json` of a QuantizationPlan artifact."""

@@ -20,6 +20,7 @@ BASELINE = "baseline"
 _MODELS = (CANDIDATE, BASELINE)
 # Any type but tf_lite will do: TFMA refuses to mix tf_lite with SavedModels, and the predictions are our extractor's anyway.
 _MODEL_TYPE = "tf_generic"
+_EXAMPLE_COUNT = "example_count"
 
 
 def eval_config(config: GateConfig) -> config_pb2.EvalConfig:
@@ -45,10 +46,22 @@ def eval_config(config: GateConfig) -> config_pb2.EvalConfig:
 def metric_names(config: GateConfig) -> tuple[str, ...]:
     """TFMA's name of each threshold's metric, in the config's order.
 
+    Results are found by these names, so two metrics under one name would be mistaken for each other.
+
     Raises:
-        EdgeError: there is no such metric, or it doesn't take its config.
+        EdgeError: there is no such metric, it doesn't take its config, or two metrics have one name.
     """
-    return tuple(_instance_name(threshold) for threshold in config.thresholds)
+    names = tuple(_instance_name(threshold) for threshold in config.thresholds)
+    known: dict[tuple[str, str | None], Threshold] = {}
+    for name, threshold in zip(names, config.thresholds, strict=True):
+        other = known.setdefault((name, threshold.output), threshold)
+        if name == _EXAMPLE_COUNT or (other.metric, other.config) != (threshold.metric, threshold.config):
+            taken = "the number of examples" if name == _EXAMPLE_COUNT else f"metric {other.metric!r} with config {other.config}"
+            raise EdgeError(
+                f"metric {threshold.metric!r} with config {threshold.config}: its name {name!r} is that of {taken}; "
+                "give it another config['name']"
+            )
+    return names
 
 
 def evaluated_slices(config: GateConfig) -> tuple[Slice, ...]:
@@ -104,8 +117,6 @@ def _bounds(threshold: Threshold) -> config_pb2.MetricThreshold:
         bounds.value_threshold.upper_bound.value = threshold.upper_bound + ROUNDING * abs(threshold.upper_bound)
     if threshold.max_drop is not None:
         change = bounds.change_threshold
-        change.direction = (
-            config_pb2.MetricDirection.HIGHER_IS_BETTER if threshold.higher_is_better else config_pb2.MetricDirection.LOWER_IS_BETTER
-        )
-        change.absolute.value = (threshold.max_drop + ROUNDING) * (-1 if threshold.higher_is_better else 1)
+        change.direction = config_pb2.MetricDirection.HIGHER_IS_BETTER if threshold.rises else config_pb2.MetricDirection.LOWER_IS_BETTER
+        change.absolute.value = (threshold.max_drop + ROUNDING) * (-1 if threshold.rises else 1)
     return bounds

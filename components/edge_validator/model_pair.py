@@ -103,6 +103,7 @@ class ModelPair:
         if fault is not None:
             raise ModelFault(f"{CANDIDATE}: {fault}")
         runner = Runner(self._flatbuffer)
+        _check_inputs(self._baseline.signature, runner.signature)
         _check_outputs(self._baseline.signature, runner.signature)
         return runner
 
@@ -125,6 +126,16 @@ def _check_named(outputs: Collection[str | None], there: Sequence[str]) -> None:
         if len(there) > 1 and output not in there:
             given = "without an output" if output is None else f"on output {output!r}"
             raise EdgeError(f"threshold {given}: the model has the outputs {', '.join(there)}; name one of these in the threshold's output")
+
+
+def _check_inputs(baseline: Signature, candidate: Signature) -> None:
+    """A candidate that reads what its baseline doesn't, the label say, is another model."""
+    foreign = sorted(set(candidate.input_names) - set(baseline.input_names))
+    if foreign:
+        raise ModelFault(
+            f"candidate: its inputs are {', '.join(sorted(candidate.input_names))}, the baseline's "
+            f"{', '.join(sorted(baseline.input_names))}; export it from the baseline"
+        )
 
 
 def _check_outputs(baseline: Signature, candidate: Signature) -> None:

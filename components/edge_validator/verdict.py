@@ -147,7 +147,7 @@ def _bounds_missed(threshold: Threshold, candidate: float, baseline: float | Non
     if high is not None and candidate > high + ROUNDING * abs(high):
         yield f"the candidate must be at most upper_bound {high:g}"
     if drop is not None and baseline is not None:
-        worse = baseline - candidate if threshold.higher_is_better else candidate - baseline
+        worse = baseline - candidate if threshold.rises else candidate - baseline
         if worse > drop + ROUNDING * max(abs(baseline), abs(candidate)):
             yield f"the candidate may be worse than the baseline by at most max_drop {drop:g}"
 

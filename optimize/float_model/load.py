@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.float_model.callable_object import from_callable
 from tfx_edge.optimize.float_model.keras_model import from_keras_model, has_keras_metadata, load_keras_model
@@ -30,7 +31,10 @@ def load_float_model(path: str, transform_graph: str | None = None, model_fn: st
     """
     if not tf.saved_model.contains_saved_model(path):
         raise EdgeError(f"no SavedModel at {path}; expected a folder with saved_model.pb, as a Trainer writes it")
-    model = _load(path, transform_graph)
+    try:
+        model = _load(path, transform_graph)
+    except (OSError, tf.errors.OpError) as error:  # what TensorFlow raises on files that are damaged or gone
+        raise EdgeError(f"the model at {path} can't be read: {one_line(error)}; save it again") from error
     if model.keras_model is None and model_fn is not None:
         model = rebuild(model, model_fn)
     check_finite((v for v in model.resources if isinstance(v, tf.Variable)), f"the model at {path}")

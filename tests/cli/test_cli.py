@@ -1,5 +1,7 @@
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -49,3 +51,24 @@ def test_an_unknown_command_is_refused() -> None:
     result = CliRunner().invoke(cli, ["no-such-command"])
     assert result.exit_code == 2
     assert "no-such-command" in result.output
+
+
+@pytest.mark.parametrize("obstacle", ["home below a file", "digits is a file", "run.log is a folder", "metadata.db is no database"])
+def test_a_home_that_cannot_serve_is_named_before_anything_runs(obstacle: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    if obstacle == "home below a file":
+        home.write_text("")
+        home = home / "below"
+    elif obstacle == "digits is a file":
+        home.mkdir()
+        (home / "digits").write_text("")
+    elif obstacle == "run.log is a folder":
+        (home / "digits" / "run.log").mkdir(parents=True)
+    else:
+        (home / "digits").mkdir(parents=True)
+        (home / "digits" / "metadata.db").write_bytes(bytes(range(256)))
+    result = CliRunner().invoke(cli, ["demo", "--home", str(home)])
+    assert isinstance(result.exception, EdgeError)
+    assert str(tmp_path) in str(result.exception)
+    assert re.search("give another folder|run again", str(result.exception))
+    assert not (home / "digits" / "data").exists()

@@ -135,3 +135,24 @@ def test_a_threshold_for_one_slice_does_not_hold_in_others() -> None:
     )
     thresholds = eval_config(conf).metrics_specs[1].metrics[0].per_slice_thresholds
     assert [list(t.slicing_specs) for t in thresholds] == [[config_pb2.SlicingSpec(feature_keys=["digit"])]]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_two_metrics_that_tfma_gives_one_name_are_refused_in_either_order(reverse: bool) -> None:
+    top = Threshold(metric="SparseTopKCategoricalAccuracy", config={"name": "sparse_categorical_accuracy", "k": 10}, max_drop=0.01)
+    thresholds = (top, ACCURACY) if reverse else (ACCURACY, top)
+    with pytest.raises(EdgeError, match=r"its name 'sparse_categorical_accuracy' is that of metric .*; give it another config\['name'\]"):
+        component(config=config(*thresholds))
+
+
+def test_a_metric_under_the_name_of_the_example_count_is_refused() -> None:
+    counted = Threshold(metric="SparseCategoricalAccuracy", config={"name": "example_count"}, max_drop=0.01)
+    with pytest.raises(EdgeError, match="its name 'example_count' is that of the number of examples"):
+        component(config=config(counted))
+
+
+@pytest.mark.parametrize(("metric", "direction"), [("AUC", "HIGHER_IS_BETTER"), ("SparseCategoricalCrossentropy", "LOWER_IS_BETTER")])
+def test_the_better_side_of_a_metric_is_told_by_its_name(metric: str, direction: str) -> None:
+    spec = eval_config(config(Threshold(metric=metric, max_drop=0.01))).metrics_specs[1]
+    change = spec.metrics[0].per_slice_thresholds[0].threshold.change_threshold
+    assert change.direction == config_pb2.MetricDirection.Value(direction)

@@ -95,3 +95,9 @@ def test_running_out_of_memory_is_nobodys_fault(models: SimpleNamespace, tmp_pat
     monkeypatch.setattr(type(both._baseline), "predict", exhausted)
     with pytest.raises(tf.errors.ResourceExhaustedError):
         both.predict(models.data)
+
+
+def test_a_candidate_that_reads_the_label_is_refused_however_well_it_predicts(models: SimpleNamespace, tmp_path: Path) -> None:
+    cheat = gate_data.flatbuffer(models.keras, lambda model, label: tf.one_hot(tf.cast(label, tf.int32), 3), label=())
+    with pytest.raises(ModelFault, match="candidate: its inputs are label, the baseline's x; export it from the baseline"):
+        pair(models, tmp_path, cheat).predict({**models.data, "label": models.data["label"].astype(np.float32)})

@@ -79,7 +79,7 @@ def test_the_reason_names_metric_slice_both_values_difference_bound_and_examples
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_a_metric_that_is_missing_or_not_finite_never_passes(value: float | None, model: str, higher_is_better: bool) -> None:
     values = {"baseline": 0.5, "candidate": 0.5, model: value}
-    conf = config(accuracy(max_drop=1e9, higher_is_better=higher_is_better))
+    conf = config(accuracy(max_drop=0.999, higher_is_better=higher_is_better))
     (reason,) = reasons(conf, [overall(**values)], FEATURES)
     assert model in reason
     assert ("missing" if value is None else str(value)) in reason

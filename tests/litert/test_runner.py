@@ -168,3 +168,9 @@ def test_running_and_inspecting_need_no_tensorflow() -> None:
     code = f"import sys, {names}; print([m for m in ('tensorflow', 'tf_keras', 'tfx', 'litert_quantizer') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("model", ["model.tflite", None])
+def test_a_path_in_place_of_a_models_bytes_says_what_to_give(model: object) -> None:
+    with pytest.raises(EdgeError, match=r"expected the bytes of a \.tflite file; give Path\(\.\.\.\)\.read_bytes\(\)"):
+        Runner(model)  # type: ignore[arg-type]

@@ -185,3 +185,12 @@ def test_a_feature_of_the_wrong_kind_is_refused(saved: dict[str, str], trainer: 
         model.predict({k: v for k, v in features.items() if k != "body_mass_g"})
     with pytest.raises(EdgeError, match="an example has shape \\(2,\\), the model's input takes \\(1,\\)"):
         model.predict({**features, "body_mass_g": np.stack([features["body_mass_g"]] * 2, axis=1)})
+
+
+@pytest.mark.parametrize("damaged", ["saved_model.pb", "keras_metadata.pb", "variables/variables.index"])
+def test_a_saved_model_that_is_damaged_is_named_in_one_line(damaged: str, tmp_path: Path) -> None:
+    penguins.build_model().save(tmp_path, save_format="tf")
+    (tmp_path / damaged).write_bytes(b"garbage")
+    with pytest.raises(EdgeError, match=f"the model at {tmp_path} can't be read: .*; save it again") as error:
+        load_float_model(str(tmp_path))
+    assert len(str(error.value).splitlines()) == 1

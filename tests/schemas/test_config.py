@@ -15,6 +15,7 @@ from tfx_edge.schemas import (
     PruningConfig,
     QuantizationConfig,
     Slice,
+    TensorRange,
     Threshold,
 )
 
@@ -72,6 +73,30 @@ MISTAKES = {
     "no thresholds": (lambda: GateConfig(label_key="label", thresholds=()), "GateConfig.thresholds: got (); "),
     "a threshold without a bound": (lambda: Threshold(metric="AUC"), "Threshold: metric 'AUC' has no bound; give max_drop, "),
     "a threshold of NaN": (lambda: Threshold(metric="AUC", max_drop=float("nan")), "Threshold.max_drop: got nan; "),
+    "a threshold of True": (lambda: Threshold(metric="AUC", max_drop=True), "Threshold.max_drop: got True; input should be a number"),
+    "a number as text": (lambda: CalibrationConfig(num_examples="3"), "CalibrationConfig.num_examples: got '3'; input should be a number"),
+    "an accuracy that may drop by points": (
+        lambda: Threshold(metric="SparseCategoricalAccuracy", max_drop=5),
+        "Threshold: metric 'SparseCategoricalAccuracy' with max_drop 5.0, which forbids nothing; 0.01 is one percentage point",
+    ),
+    "a metric whose better side its name doesn't tell": (
+        lambda: Threshold(metric="MyMetric", max_drop=0.1),
+        "Threshold: metric 'MyMetric' with max_drop 0.1; give higher_is_better",
+    ),
+    "a metric that looks at no prediction": (
+        lambda: Threshold(metric="ExampleCount", lower_bound=1),
+        "Threshold: metric 'ExampleCount' is the same whatever a model predicts",
+    ),
+    "bounds without a value between": (
+        lambda: Threshold(metric="AUC", lower_bound=0.9, upper_bound=0.1),
+        "Threshold: lower_bound 0.9 is above upper_bound 0.1",
+    ),
+    "NaN in a metric's own config": (
+        lambda: Threshold(metric="AUC", config={"num_thresholds": float("nan")}, max_drop=0.1),
+        "Threshold: metric 'AUC': config ",
+    ),
+    "a range that goes down": (lambda: TensorRange(min=2, max=1), "TensorRange: min 2.0 is above max 1.0"),
+    "a slice by a feature without a name": (lambda: Slice(feature_keys=("",)), "Slice: a feature named ''; "),
     "a slice of nothing": (lambda: Slice(), "Slice: names no feature; give feature_keys or feature_values"),
     "a budget of no bytes": (lambda: Budget(max_bytes=0), "Budget.max_bytes: got 0; "),
 }
