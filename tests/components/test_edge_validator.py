@@ -201,7 +201,9 @@ def test_shuffled_weights_are_refused(gate: Callable[..., SimpleNamespace], mode
     assert "max_drop 0.02" in text
 
 
-def test_a_loss_in_one_slice_is_refused_though_overall_it_passes(gate: Callable[..., SimpleNamespace], models: SimpleNamespace) -> None:
+def test_a_loss_in_one_slice_is_refused_though_overall_it_passes(
+    gate: Callable[..., SimpleNamespace], models: SimpleNamespace, tmp_path: Path
+) -> None:
     data, keras = models.data, models.keras
     hit = keras.predict(data["x"], verbose=0).argmax(axis=1) == data["label"]
     wrong = (keras.predict(data["x"], verbose=0).argmax(axis=1) + 1) % 3 == data["label"]
@@ -209,8 +211,10 @@ def test_a_loss_in_one_slice_is_refused_though_overall_it_passes(gate: Callable[
     examples = {g: int((data["group"] == g).sum()) for g in (2, 3)}
     third, second = (Slice(feature_values={"group": str(g)}) for g in (3, 2))
     breaking = gate_data.flatbuffer(keras, gate_data.breaking((2, 3)), x=(4,), group=())
+    gate_data.saved_model_of_x_and_group(tmp_path / "Format-Serving", keras)
     result = gate(
         model=breaking,
+        baseline=str(tmp_path),
         config=config(
             Threshold(metric="SparseCategoricalAccuracy", max_drop=0.5),
             Threshold(metric="SparseCategoricalAccuracy", max_drop=lost[2] / examples[2], slices=(second,)),
@@ -238,7 +242,10 @@ def test_without_our_own_reasons_tfmas_verdict_and_count_still_refuse(
 
 def test_everything_that_can_be_told_from_one_evaluation_is_told(gate: Callable[..., SimpleNamespace], models: SimpleNamespace) -> None:
     always_the_same = gate_data.flatbuffer(models.keras, lambda model, x: 0 * model(x) + 1 / 3)
-    correlation, flips = Threshold(metric="SquaredPearsonCorrelation", max_drop=1.0), Threshold(metric="SymmetricFlipRate", upper_bound=1.0)
+    correlation, flips = (
+        Threshold(metric="SquaredPearsonCorrelation", max_drop=1.0, higher_is_better=True),
+        Threshold(metric="SymmetricFlipRate", upper_bound=1.0),
+    )
     slices = (Slice(feature_keys=("group",)), Slice(feature_values={"group": "9"}), Slice(feature_keys=("hour",)))
     result = gate(
         model=always_the_same,

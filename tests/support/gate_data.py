@@ -88,6 +88,11 @@ def saved_model(folder: Path, model: tf_keras.Model, function: Callable[..., Any
     return _save(model, function, {"x": (FEATURES,)}, str(folder))
 
 
+def saved_model_of_x_and_group(folder: Path, model: tf_keras.Model) -> str:
+    """A baseline that takes the group too, and makes nothing of it."""
+    return _save(model, lambda keras, x, group: keras(x) + 0 * group[:, None], {"x": (FEATURES,), "group": ()}, str(folder))
+
+
 def _save(model: tf_keras.Model, function: Callable[..., Any], inputs: Mapping[str, tuple[int, ...]], folder: str | None = None) -> str:
     module = tf.Module()
     module.model = model
