@@ -118,15 +118,18 @@ def edited(model: bytes, edit: Callable[[Any], None]) -> bytes:
 
 
 def shuffled_weights(model: bytes, seed: int = 0) -> bytes:
-    """The flatbuffer with the values of each weight tensor in another order."""
+    """The flatbuffer with the values of each weight tensor in another order; it still loads and runs."""
 
     def edit(parsed: Any) -> None:
         rng = np.random.default_rng(seed)
+        shuffled = 0
         for tensor in parsed.subgraphs[0].tensors:
             data = parsed.buffers[tensor.buffer].data
-            if data is not None and tensor.shape is not None and len(tensor.shape) == 2:
+            if data is not None and tensor.shape is not None and len(tensor.shape) >= 2:
                 width = len(data) // int(np.prod(tensor.shape))
                 parsed.buffers[tensor.buffer].data = rng.permutation(np.array(data, np.uint8).reshape(-1, width)).reshape(-1)
+                shuffled += 1
+        assert shuffled, "no weights found to shuffle"
 
     return edited(model, edit)
 
