@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from damage import shuffle_weights
 from exporting import calibration_artifact, files, keras_model, model_artifact, records, run_exporter, run_quantizer, values
+from gate_data import shuffled_weights
 from tfx.types.channel import Channel
 from tfx.types.standard_artifacts import Model
 
@@ -106,7 +106,7 @@ def test_a_plan_that_was_edited_into_nonsense_is_refused(
 
 def test_a_model_with_shuffled_weights_runs_and_predicts_something_else(exported: Model) -> None:
     flatbuffer = files(exported.uri)[TFLITE]
-    good, damaged = Runner(flatbuffer)(values())["logits"], Runner(shuffle_weights(flatbuffer))(values())["logits"]
+    good, damaged = Runner(flatbuffer)(values())["logits"], Runner(shuffled_weights(flatbuffer))(values())["logits"]
     assert good.shape == damaged.shape and np.isfinite(damaged).all()
     assert (good.argmax(axis=1) == damaged.argmax(axis=1)).mean() < 0.8
 
