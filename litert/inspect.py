@@ -42,6 +42,20 @@ def operators(model: bytes) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+def quantized_tensors(model: bytes) -> list[str]:
+    """Names of the tensors, weights included, that hold integers standing for real values, or float16.
+
+    Raises:
+        EdgeError: not a flatbuffer.
+    """
+    return [
+        tensor.name.decode()
+        for graph in parse(model).subgraphs
+        for tensor in graph.tensors
+        if tensor.type == schema.TensorType.FLOAT16 or (tensor.quantization is not None and tensor.quantization.scale is not None)
+    ]
+
+
 def operator_name(code: Any) -> str:
     """LiteRT's name of an operator code, for example `FULLY_CONNECTED`."""
     if code.customCode:

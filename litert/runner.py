@@ -4,11 +4,13 @@
     predictions = runner({"image": images})["digit"]
 
 LiteRT applies XNNPACK by itself. What this module adds is what makes predictions on a pipeline machine trustworthy: inputs
-go by signature name, integers are rounded and saturate instead of wrapping, and a missing feature is an error.
+go by signature name, integers are rounded and saturate instead of wrapping, no prediction depends on those before it, and
+what doesn't fit is an error.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,15 @@ from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.entry import SIGNATURE, Entry, find_entry
+from tfx_edge.litert.quantization import STRING, dequantize, no_rows, quantize, to_input, to_real
 from tfx_edge.schemas import EdgeError, Signature, TensorSpec
 
-SIGNATURE = "serving_default"
+# Of inputs in one step. A layer's output is about as large, so it stays in the processor's cache (MobileNet 0.25 predicts a
+# batch of 256 images of 96x96 up to twice as fast), and memory doesn't grow with the batch.
+_STEP_BYTES = 1 << 21
+
+__all__ = ["SIGNATURE", "Runner", "dequantize", "quantize"]
 
 
 class Runner:
@@ -27,147 +35,183 @@ class Runner:
     Attributes:
         signature: the model's inputs and outputs as they are in the file, so quantized ones with their scale and zero point.
         batch_size: the batch that the model is fixed to, or None where it takes any.
+        entry: the signature that is run, its graph and tensors.
     """
 
     def __init__(
-        self, model: bytes, *, num_threads: int = 1, name: str = "the flatbuffer", observe: Callable[[Interpreter], None] | None = None
+        self,
+        model: bytes,
+        *,
+        signature: str | None = None,
+        num_threads: int = 1,
+        name: str = "the flatbuffer",
+        observe: Callable[[Interpreter], None] | None = None,
     ) -> None:
         """Loads a model.
 
         Args:
-            model: a flatbuffer with a signature `serving_default`, or only one signature.
+            model: a flatbuffer.
+            signature: which of its signatures to run; None for `serving_default`, or for the only one.
             num_threads: threads that LiteRT may use in one prediction, at least 1.
             name: what to call the model in an error.
             observe: called after each step with the interpreter, whose intermediate tensors are then all there to read; they
-                cost memory, so without it none are kept.
+                cost memory, so without it none are kept. For signatures of the main graph.
 
         Raises:
-            EdgeError: not a flatbuffer that this LiteRT can run, operators of TensorFlow or custom ones, no usable signature, or
-                inputs without a batch dimension.
+            EdgeError: not a flatbuffer that this LiteRT can run, operators of TensorFlow, custom or random ones, no such
+                signature, or inputs without a batch dimension.
         """
         if not isinstance(model, (bytes, bytearray, memoryview)):
             raise EdgeError(f"{name}: got {model!r:.100}, expected the bytes of a .tflite file; give Path(...).read_bytes()")
-        self._name = name
-        self._observe = observe
-        self._interpreter = _load(model, num_threads, name, keep_all=observe is not None)
-        key = _signature_key(list(self._interpreter.get_signature_list()), name)
-        runner = self._interpreter.get_signature_runner(key)
-        inputs, outputs = runner.get_input_details(), runner.get_output_details()
-        self._input_index = {n: int(d["index"]) for n, d in inputs.items()}
-        self._output_index = {n: int(d["index"]) for n, d in outputs.items()}
-        if set(self._input_index.values()) != {int(d["index"]) for d in self._interpreter.get_input_details()}:
-            raise EdgeError(f"{name}: signature {key!r} isn't the model's main graph; export the model with this signature alone")
-        self.signature = Signature(
-            inputs=tuple(_spec(n, d) for n, d in inputs.items()), outputs=tuple(_spec(n, d) for n, d in outputs.items())
-        )
+        self._model, self._name, self._num_threads, self._observe = bytes(model), name, num_threads, observe
+        self.entry = _entry(self._model, signature, name)
+        if observe is not None and self.entry.subgraph != 0:
+            raise EdgeError(
+                f"{name}: signature {self.entry.signature!r} isn't the model's main graph; export the model with this signature alone"
+            )
+        self._interpreter = self._load()
+        self.signature = _signature(self._interpreter, self.entry.signature, name)
         self.batch_size = _fixed_batch(self.signature, name)
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._used = False
 
     def __call__(self, features: Mapping[str, NDArray[Any]], source: str = "the examples") -> dict[str, NDArray[Any]]:
         """Predicts a batch of any size.
 
-        A model that is fixed to a batch runs in chunks of it; a ragged last chunk is filled up with its last row and the
-        surplus cut off.
+        A model that is fixed to a batch runs in steps of it, another in one step, or in several where the examples are large;
+        a ragged last step is filled up with its last row and the surplus cut off. A model with variables starts each step from
+        their first values.
 
         Args:
             features: `[n, ...]` each, by feature name; may hold more than the model takes. Real values, which are quantized
-                where the model's input is quantized: rounded to the nearest integer (halves to even) and saturated.
+                where the model's input is quantized: rounded to the nearest integer (halves to even) and saturated. Text as
+                objects, bytes or str.
             source: what to call the batch in an error.
 
         Returns:
-            `[n, ...]` by output name; quantized outputs as real values in float32.
+            `[n, ...]` by output name; quantized outputs as real values in float32, text as objects.
 
         Raises:
             EdgeError: a feature is missing, holds another number of values than its input, has a type or values that the
-                input can't take, or the features have different numbers of examples.
+                input can't take (NaN where the model makes integers of it), the features have different numbers of
+                examples, or an output doesn't have one row for each example.
+        """
+        arrays = self.raw_inputs(features, source)
+        n = len(next(iter(arrays.values())))
+        if n == 0:
+            return {spec.name: no_rows(spec) for spec in self.signature.outputs}
+        step = self.batch_size or min(n, _rows_at_once(arrays, n))
+        steps = [self._run({name: a[at : at + step] for name, a in arrays.items()}, step) for at in range(0, n, step)]
+        return {o.name: to_real(o, _joined([s[o.name] for s in steps], n)) for o in self.signature.outputs}
+
+    def raw_inputs(self, features: Mapping[str, NDArray[Any]], source: str = "the examples") -> dict[str, NDArray[Any]]:
+        """A batch as the model's inputs hold it, `[n, ...]` each: what an application on a device would have to give it.
+
+        Raises:
+            EdgeError: as calling the runner.
         """
         fed = self.signature.feed(features, source)
-        arrays = {spec.name: _to_input(spec, fed[spec.name], source) for spec in self.signature.inputs}
+        arrays = {s.name: to_input(s, fed[s.name], source, s.name not in self.entry.no_nan) for s in self.signature.inputs}
         lengths = {name: len(a) for name, a in arrays.items()}
         if len(set(lengths.values())) != 1:
             raise EdgeError(f"{source}: features with different numbers of examples, {lengths}; give each feature one value per example")
-        n = next(iter(lengths.values()))
-        if n == 0:
-            return {o.name: np.zeros((0, *(d or 0 for d in o.shape[1:])), _real_dtype(o)) for o in self.signature.outputs}
-        step = self.batch_size or n
-        chunks = [self._run({name: a[at : at + step] for name, a in arrays.items()}, step) for at in range(0, n, step)]
-        return {o.name: np.concatenate([_to_real(o, c[o.name]) for c in chunks])[:n] for o in self.signature.outputs}
+        return arrays
 
-    def _run(self, chunk: Mapping[str, NDArray[Any]], size: int) -> dict[str, NDArray[Any]]:
-        """Runs `size` rows in the file's own types, filling up when the chunk has fewer."""
-        chunk = {name: _fill(a, size) for name, a in chunk.items()}
-        shapes = {name: a.shape for name, a in chunk.items()}
-        try:
-            if shapes != self._shapes:  # allocating lays out memory and re-applies XNNPACK: only when it must be
+    def repeat(self) -> None:
+        """Runs the last step once more as it is, to be timed: nothing is converted, copied, reset or returned."""
+        with self._blamed(self._shapes):
+            self._interpreter._interpreter.Invoke(self.entry.subgraph)
+
+    def _run(self, step: Mapping[str, NDArray[Any]], size: int) -> dict[str, NDArray[Any]]:
+        """Runs `size` rows in the file's own types, filling up when the step has fewer."""
+        step = {name: _fill(a, size) for name, a in step.items()}
+        shapes = {name: a.shape for name, a in step.items()}
+        entry = self.entry
+        with self._blamed(shapes):
+            if self._used and entry.state == "reload":
+                self._interpreter, self._shapes = self._load(), {}
+            # What LiteRT's SignatureRunner does, which reaches every graph but lays out memory in every call.
+            wrapper = self._interpreter._interpreter
+            if shapes != self._shapes:  # laying out memory re-applies XNNPACK: only when it must be
                 self._shapes = {}
                 for name, shape in shapes.items():
-                    self._interpreter.resize_tensor_input(self._input_index[name], shape)
-                self._interpreter.allocate_tensors()
+                    wrapper.ResizeInputTensor(entry.inputs[name], np.array(shape, np.int32), False, entry.subgraph)
+                wrapper.AllocateTensors(entry.subgraph)
                 self._shapes = shapes
-            for name, a in chunk.items():
-                self._interpreter.set_tensor(self._input_index[name], a)
-            self._interpreter.invoke()
+            if entry.state == "reset":
+                wrapper.ResetVariableTensors()
+            for name, a in step.items():
+                wrapper.SetTensor(entry.inputs[name], a, entry.subgraph)
+            self._used = True
+            wrapper.Invoke(entry.subgraph)
             if self._observe:
                 self._observe(self._interpreter)
+            outputs = {name: wrapper.GetTensor(index, entry.subgraph) for name, index in entry.outputs.items()}
+        self._check_rows(outputs, size)
+        return outputs
+
+    def _check_rows(self, outputs: Mapping[str, NDArray[Any]], size: int) -> None:
+        for name, values in outputs.items():
+            if values.shape[:1] != (size,):
+                raise EdgeError(
+                    f"{self._name}: output {name!r} has shape {values.shape} for {size} examples; "
+                    "export a model that gives each example a row of its own"
+                )
+
+    def _load(self) -> Interpreter:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # LiteRT warns that keeping all tensors takes memory
+                interpreter = Interpreter(
+                    model_content=self._model, num_threads=self._num_threads, experimental_preserve_all_tensors=self._observe is not None
+                )
+            interpreter._interpreter.AllocateTensors(self.entry.subgraph)
+        except (RuntimeError, ValueError) as error:
+            raise _cannot_load(self._model, self._name, error) from error
+        return interpreter
+
+    @contextmanager
+    def _blamed(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[None]:
+        try:
+            yield
         except (RuntimeError, ValueError) as error:
             raise EdgeError(f"{self._name}: LiteRT can't run it on inputs {shapes}: {_one_line(error)}") from error
-        return {name: self._interpreter.get_tensor(index) for name, index in self._output_index.items()}
 
 
-def quantize(values: NDArray[Any], dtype: str, scale: float, zero_point: int) -> NDArray[Any]:
-    """Real values to integers: `clip(rint(values / scale) + zero_point)` to the range of the type.
-
-    Rounds halves to even, as XNNPACK does; infinities saturate. NaN has no integer and must not come here.
-
-    >>> quantize(np.array([0.26, 100.0, -np.inf]), "int8", 0.1, 0)
-    array([   3,  127, -128], dtype=int8)
-    """
-    bounds = np.iinfo(dtype)
-    quantized: NDArray[Any] = np.clip(np.rint(values.astype(np.float64) / scale) + zero_point, bounds.min, bounds.max).astype(dtype)
-    return quantized
-
-
-def dequantize(values: NDArray[Any], scale: float, zero_point: int) -> NDArray[np.float32]:
-    """Integers to real values: `scale * (values - zero_point)`."""
-    return ((values.astype(np.int32) - zero_point) * np.float32(scale)).astype(np.float32)
-
-
-def _load(model: bytes, num_threads: int, name: str, keep_all: bool) -> Interpreter:
+def _entry(model: bytes, signature: str | None, name: str) -> Entry:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # LiteRT warns that keeping all tensors takes memory
-            interpreter = Interpreter(model_content=bytes(model), num_threads=num_threads, experimental_preserve_all_tensors=keep_all)
-        _refuse_custom_operators(model, name)
-        interpreter.allocate_tensors()
-    except (RuntimeError, ValueError) as error:
-        raise EdgeError(f"{name} ({len(model)} bytes): LiteRT can't load it: {_one_line(error)}") from error
-    return interpreter
+        parsed = inspect.parse(model)
+    except EdgeError as error:
+        raise _cannot_load(model, name, error) from error
+    try:
+        return find_entry(parsed, signature, name)
+    except (AttributeError, IndexError, TypeError) as error:  # a damaged file's indices lead nowhere
+        raise _cannot_load(model, name, error) from error
 
 
-def _refuse_custom_operators(model: bytes, name: str) -> None:
-    """Older TensorFlow, once it is in the process, lends LiteRT its operators (Flex), so a model would run here and on no device."""
-    custom = [op for op in inspect.operators(model) if op.startswith(inspect.CUSTOM)]
-    if custom:
-        raise EdgeError(f"{name}: needs {', '.join(custom)}, which LiteRT has not; replace the layer that uses it")
+def _cannot_load(model: bytes, name: str, error: Exception) -> EdgeError:
+    return EdgeError(f"{name} ({len(model)} bytes): LiteRT can't load it: {_one_line(error)}")
 
 
-def _signature_key(keys: list[str], name: str) -> str:
-    if SIGNATURE in keys:
-        return SIGNATURE
-    if len(keys) != 1:
-        raise EdgeError(f"{name}: has signatures {keys}; expected {SIGNATURE!r} or a single one, which name the inputs")
-    return keys[0]
+def _signature(interpreter: Interpreter, key: str, name: str) -> Signature:
+    runner = interpreter.get_signature_runner(key)
+    return Signature(
+        inputs=tuple(_spec(n, d, name) for n, d in runner.get_input_details().items()),
+        outputs=tuple(_spec(n, d, name) for n, d in runner.get_output_details().items()),
+    )
 
 
-def _spec(name: str, details: Mapping[str, Any]) -> TensorSpec:
+def _spec(tensor: str, details: Mapping[str, Any], name: str) -> TensorSpec:
     shape = tuple(None if d < 0 else int(d) for d in details["shape_signature"])
     scales, zero_points = (details["quantization_parameters"][k] for k in ("scales", "zero_points"))
     dtype = np.dtype(details["dtype"])
+    if len(scales) > 1:
+        raise EdgeError(f"{name}: {tensor!r} is quantized with {len(scales)} scales; export a model whose inputs and outputs have one each")
     quantized = len(scales) == 1 and dtype.kind in "iu"
     return TensorSpec(
-        name=name,
+        name=tensor,
         shape=shape,
-        dtype=dtype.name,
+        dtype=STRING if dtype.kind == "S" else dtype.name,
         scale=float(scales[0]) if quantized else None,
         zero_point=int(zero_points[0]) if quantized else None,
     )
@@ -183,44 +227,17 @@ def _fixed_batch(signature: Signature, name: str) -> int | None:
     return next(iter(sizes), None)
 
 
-def _to_input(spec: TensorSpec, values: NDArray[Any], source: str) -> NDArray[Any]:
-    """Converts real values to the input's type, or raises: nothing wraps and nothing is guessed."""
-    target = np.dtype(spec.dtype)
-    if values.dtype == target and spec.scale is None:
-        return values
-    if values.dtype.kind not in "fiub" or target.kind not in "fiub":
-        raise EdgeError(
-            f"{source}: feature {spec.name!r} has type {values.dtype}, the model's input takes {target}; feed it {target} values"
-        )
-    if spec.scale is not None and spec.zero_point is not None:
-        if np.isnan(values).any():
-            raise EdgeError(
-                f"{source}: feature {spec.name!r} holds NaN, which the model's {target} input can't take; impute it in Transform"
-            )
-        return quantize(values, spec.dtype, spec.scale, spec.zero_point)
-    if target.kind == "f":
-        return values.astype(target)
-    converted = values.astype(target)
-    if values.dtype.kind == "f" or not np.array_equal(converted, values):
-        raise EdgeError(
-            f"{source}: feature {spec.name!r} ({values.dtype}, {values.min()} to {values.max()}) doesn't fit the model's {target} input; "
-            "cast it in Transform"
-        )
-    return converted
-
-
-def _real_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    return np.dtype(spec.dtype if spec.scale is None else np.float32)
-
-
-def _to_real(spec: TensorSpec, values: NDArray[Any]) -> NDArray[Any]:
-    if spec.scale is None or spec.zero_point is None:
-        return values
-    return dequantize(values, spec.scale, spec.zero_point)
+def _rows_at_once(arrays: Mapping[str, NDArray[Any]], n: int) -> int:
+    """How many examples to run in one step: a power of two, since batch sizes mostly are."""
+    return 1 << (max(1, _STEP_BYTES * n // max(1, sum(a.nbytes for a in arrays.values()))).bit_length() - 1)
 
 
 def _fill(values: NDArray[Any], size: int) -> NDArray[Any]:
     return values if len(values) == size else np.concatenate([values, np.repeat(values[-1:], size - len(values), axis=0)])
+
+
+def _joined(steps: list[NDArray[Any]], n: int) -> NDArray[Any]:
+    return steps[0][:n] if len(steps) == 1 else np.concatenate(steps)[:n]
 
 
 def _one_line(error: Exception) -> str:

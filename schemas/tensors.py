@@ -33,7 +33,7 @@ class TensorSpec(Config):
             EdgeError: an example holds another number of values than the tensor takes.
         """
         each = self.shape[1:]
-        if None in each:
+        if None in each or array.shape[1:] == each:
             return array
         if int(np.prod(array.shape[1:])) != int(np.prod([d or 1 for d in each])):
             raise EdgeError(

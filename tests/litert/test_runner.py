@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
+from ai_edge_litert import schema_py_generated as schema
+from tiny_flatbuffers import Graph, Op, Tensor, pack
 
-from tfx_edge.litert import runner as runner_module
 from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.ranges import RangeCollector
 from tfx_edge.litert.runner import Runner, dequantize, quantize
@@ -55,18 +55,39 @@ def test_a_model_fixed_to_a_batch_predicts_any_number_of_examples(
 def test_memory_is_laid_out_again_only_when_the_batch_size_changes(
     image_model: bytes, images: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resized = []
+    laid_out = []
 
-    class Counting(Interpreter):  # type: ignore[misc]
-        def resize_tensor_input(self, index: int, shape: Any, strict: bool = False) -> None:
-            resized.append(shape[0])
-            super().resize_tensor_input(index, shape, strict)
+    class Counting:
+        """LiteRT's wrapper, as an Interpreter holds it."""
 
-    monkeypatch.setattr(runner_module, "Interpreter", Counting)
+        def __init__(self, wrapper: Any) -> None:
+            self.wrapper = wrapper
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.wrapper, name)
+
+        def AllocateTensors(self, subgraph: int) -> None:
+            laid_out.append(subgraph)
+            self.wrapper.AllocateTensors(subgraph)
+
     runner = Runner(image_model)
+    monkeypatch.setattr(runner._interpreter, "_interpreter", Counting(runner._interpreter._interpreter))
     for at in range(0, 67, 16):
         runner({"image": images["image"][at : at + 16]})
-    assert resized == [16, 3]
+    assert laid_out == [0, 0]  # for 16 and for the 3 that are left
+
+
+def test_large_examples_run_a_few_at_a_time_and_predict_the_same() -> None:
+    x, y = Tensor("x", "float32", (None, 2**17)), Tensor("y", "float32", (None, 2**17))  # 512 KiB each
+    options = schema.MulOptionsT()
+    model = pack([Graph("serving_default", (x,), (y,), (Op("MUL", (x, Tensor("by", "float32", (), value=np.array(3))), (y,), options),))])
+    rows: list[int] = []
+    runner = Runner(model, observe=lambda i: rows.append(len(i.get_tensor(i.get_input_details()[0]["index"]))))
+    values = np.random.default_rng(0).normal(size=(11, 2**17)).astype(np.float32)
+    np.testing.assert_array_equal(runner({"x": values})["y"], values * 3)
+    assert rows == [4, 4, 4]
+    runner({"x": values[:3]})
+    assert rows[3:] == [3]
 
 
 def test_no_examples_give_no_predictions(image_model: bytes, fixed_image_model: bytes, images: dict[str, Any]) -> None:
@@ -84,6 +105,16 @@ def test_quantizing_and_back_is_off_by_half_a_step_at_most() -> None:
             values = generator.uniform(low, high, size=1000)
             back = dequantize(quantize(values, dtype, scale, zero_point), scale, zero_point)
             assert np.abs(back - values).max() <= scale / 2 * 1.02  # float32 has 24 bits, int16 takes 16 of them
+
+
+def test_large_arrays_are_quantized_as_their_parts_are() -> None:
+    values = np.random.default_rng(0).normal(size=(5, 3, 50_001)).astype(np.float32)
+    whole = quantize(values, "int8", 0.01, -5)
+    assert whole.shape == values.shape
+    for i in range(5):
+        for j in range(3):
+            for part in np.array_split(np.arange(50_001), 7):
+                np.testing.assert_array_equal(whole[i, j, part], quantize(values[i, j, part], "int8", 0.01, -5))
 
 
 def test_values_beyond_the_range_saturate() -> None:
@@ -163,8 +194,25 @@ def test_a_model_that_needs_flex_is_refused_even_where_tensorflow_would_lend_it_
         Runner(models.flatbuffer(path, flex=True))
 
 
+_MODULES = (
+    "runner",
+    "entry",
+    "quantization",
+    "child",
+    "latency",
+    "memory",
+    "inspect",
+    "ranges",
+    "finish",
+    "weights",
+    "convert",
+    "recipes",
+    "plan",
+)
+
+
 def test_running_and_inspecting_need_no_tensorflow() -> None:
-    names = ", ".join(f"tfx_edge.litert.{m}" for m in ("runner", "inspect", "ranges", "finish", "weights", "convert", "recipes", "plan"))
+    names = ", ".join(f"tfx_edge.litert.{m}" for m in _MODULES)
     code = f"import sys, {names}; print([m for m in ('tensorflow', 'tf_keras', 'tfx', 'litert_quantizer') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
