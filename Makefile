@@ -37,6 +37,7 @@ schemas: setup ## publish the JSON Schemas of schemas/ in schemas/json/
 	$(PYTHON) -m tfx_edge.schemas.publish
 
 LOCK := .venv/bin/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command 'make lock'
-lock: setup ## resolve both lock files anew
+lock: setup ## resolve the lock files anew
 	$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_31 -o requirements/tfx-1.16.txt requirements/tfx-1.16.in
 	$(LOCK) --python-version 3.11 --universal -o requirements/tfx-1.21.txt requirements/tfx-1.21.in
+	$(LOCK) --python-version 3.10 --universal -o requirements/targets.txt requirements/targets.in

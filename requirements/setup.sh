@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv from the lock of this machine's TFX line, with the project itself in editable mode; does nothing when it is up to date.
+# Makes .venv from the lock of this machine's TFX line, with the project itself in editable mode, and .venv/targets with the tools
+# that judge models for microcontrollers and Ethos-U; does nothing when both are up to date.
 #   TFX_EDGE_LINE=1.16|1.21   instead of the line that fits the machine's glibc
 #   TFX_EDGE_PYTHON=...       instead of the first fitting Python on PATH, under pyenv's root or uv's
 #   CC=... CXX=...            the compilers, by default gcc and g++
@@ -8,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
 venv=.venv stamp=.venv/up-to-date
+targets=.venv/targets targets_stamp=.venv/targets/up-to-date
 
 fail() {
   printf 'set-up: %s\n' "$*" >&2
@@ -23,8 +25,10 @@ fitting_line() {
 }
 
 # The same digest means up to date. The folder's path counts, because the scripts in an environment hold it.
-digest() { { pwd; cat requirements/setup.sh "$lock" setup.py pyproject.toml; } | sha256sum | cut -d ' ' -f 1; }
-up_to_date() { [ -x $venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; }
+digest() { { pwd; cat requirements/setup.sh "$@"; } | sha256sum | cut -d ' ' -f 1; }
+venv_is_up_to_date() { [ -x $venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; }
+targets_are_up_to_date() { [ "$(cat $targets_stamp 2>/dev/null)" = "$wanted_targets" ]; }
+up_to_date() { venv_is_up_to_date && targets_are_up_to_date; }
 
 # Every Python that may do, most wanted first.
 candidates() {
@@ -73,6 +77,40 @@ attempt() {
   fail "$doing failed: $(paste -sd ' ' <<<"$reason")"
 }
 
+make_venv() {
+  choose_python
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module; install it (apt-get install python3-venv)"
+  for compiler in "${CC:-gcc}" "${CXX:-g++}"; do
+    command -v "${compiler%% *}" >/dev/null || fail "no compiler ${compiler%% *}, which pyfarmhash needs; install one (apt-get install g++) or name yours in CC and CXX"
+  done
+  echo "set-up: TFX $line, $("$python" -V), in $venv (3 GB; some minutes the first time)"
+
+  # Without its stamp an environment is half-made, with another Python it is of no use.
+  if [ ! -e $stamp ] || [ "$($venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null)" != "$python" ]; then
+    attempt "making $venv" "$python" -m venv --clear $venv
+    # uv's own entry of the lock, with its hashes.
+    awk '/^[a-z0-9]/ {mine = /^uv==/} mine' "$lock" >$venv/uv.txt
+    attempt "installing uv" $venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --requirement $venv/uv.txt
+  fi
+  rm -f $stamp
+  # Bytecode now: where PYTHONDONTWRITEBYTECODE is set, every start would compile TFX anew.
+  attempt "installing $lock" $venv/bin/uv pip sync --require-hashes --compile-bytecode --python $venv/bin/python "$lock"
+  attempt "installing tfx-edge" $venv/bin/uv pip install --no-deps --no-build-isolation --python $venv/bin/python --editable .
+  echo "$wanted" >$stamp
+}
+
+# Where it can't be made nothing else stops: a target that needs it says so, and this is tried again when the lock changes.
+make_targets() {
+  local without="targets tflm and ethos-u can't be judged here (to try again: rm -r $targets):"
+  rm -rf $targets
+  (
+    attempt "$without making $targets" $venv/bin/uv venv --python $venv/bin/python $targets
+    attempt "$without installing requirements/targets.txt" $venv/bin/uv pip sync --require-hashes --only-binary :all: --compile-bytecode --python $targets/bin/python requirements/targets.txt
+  ) || rm -rf $targets
+  mkdir -p $targets
+  echo "$wanted_targets" >$targets_stamp
+}
+
 line=${TFX_EDGE_LINE:-$(fitting_line)}
 case $line in
   1.16) versions=(3.10) ;;
@@ -80,7 +118,8 @@ case $line in
   *) fail "TFX_EDGE_LINE is $line; give it 1.16 or 1.21" ;;
 esac
 lock=requirements/tfx-$line.txt
-wanted=$(digest)
+wanted=$(digest "$lock" setup.py pyproject.toml)
+wanted_targets=$(digest requirements/targets.txt)
 if up_to_date; then exit 0; fi
 
 # One set-up at a time; the next one finds the work done.
@@ -88,22 +127,5 @@ exec 9<requirements/setup.sh
 if command -v flock >/dev/null; then flock 9; fi
 if up_to_date; then exit 0; fi
 
-choose_python
-"$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module; install it (apt-get install python3-venv)"
-for compiler in "${CC:-gcc}" "${CXX:-g++}"; do
-  command -v "${compiler%% *}" >/dev/null || fail "no compiler ${compiler%% *}, which pyfarmhash needs; install one (apt-get install g++) or name yours in CC and CXX"
-done
-echo "set-up: TFX $line, $("$python" -V), in $venv (3 GB; some minutes the first time)"
-
-# Without its stamp an environment is half-made, with another Python it is of no use.
-if [ ! -e $stamp ] || [ "$($venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null)" != "$python" ]; then
-  attempt "making $venv" "$python" -m venv --clear $venv
-  # uv's own entry of the lock, with its hashes.
-  awk '/^[a-z0-9]/ {mine = /^uv==/} mine' "$lock" >$venv/uv.txt
-  attempt "installing uv" $venv/bin/python -m pip install --disable-pip-version-check --require-hashes --no-deps --requirement $venv/uv.txt
-fi
-rm -f $stamp
-# Bytecode now: where PYTHONDONTWRITEBYTECODE is set, every start would compile TFX anew.
-attempt "installing $lock" $venv/bin/uv pip sync --require-hashes --compile-bytecode --python $venv/bin/python "$lock"
-attempt "installing tfx-edge" $venv/bin/uv pip install --no-deps --no-build-isolation --python $venv/bin/python --editable .
-echo "$wanted" >$stamp
+if ! venv_is_up_to_date; then make_venv; fi
+if ! targets_are_up_to_date; then make_targets; fi

@@ -45,6 +45,17 @@ def test_what_is_missing_is_said_in_one_line_and_no_environment_is_left(checkout
     assert not (checkout / ".venv").exists()
 
 
+def digest(checkout: Path, made_from: list[Path]) -> str:
+    return hashlib.sha256(f"{checkout}\n".encode() + b"".join(path.read_bytes() for path in made_from)).hexdigest() + "\n"
+
+
+def stamp_targets(checkout: Path) -> None:
+    """As if the environment of the tools for targets had been made."""
+    made_from = [checkout / "requirements" / name for name in ("setup.sh", "targets.txt")]
+    (checkout / ".venv" / "targets").mkdir(parents=True, exist_ok=True)
+    (checkout / ".venv" / "targets" / "up-to-date").write_text(digest(checkout, made_from))
+
+
 @pytest.mark.parametrize("line", LOCKS)
 def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_moves(
     checkout: Path, line: str, tmp_path_factory: pytest.TempPathFactory
@@ -54,7 +65,8 @@ def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
     made_from = [checkout / name for name in ("requirements/setup.sh", f"requirements/tfx-{line}.txt", "setup.py", "pyproject.toml")]
-    stamp.write_text(hashlib.sha256(f"{checkout}\n".encode() + b"".join(path.read_bytes() for path in made_from)).hexdigest() + "\n")
+    stamp.write_text(digest(checkout, made_from))
+    stamp_targets(checkout)
     run = set_up(checkout, **variables)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
@@ -64,19 +76,80 @@ def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_
     for path in made_from:
         before = path.read_bytes()
         path.write_bytes(before + b"#\n")
+        stamp_targets(checkout)
         assert is_made_again(), path
         path.write_bytes(before)
+    stamp_targets(checkout)
     assert not is_made_again()
     assert is_made_again(shutil.copytree(checkout, tmp_path_factory.mktemp("other") / "moved", symlinks=True))
     python.unlink()
     assert is_made_again()
 
 
+@pytest.fixture
+def made(checkout: Path) -> Path:
+    """A checkout whose .venv is up to date, with a uv that writes down how it was called and, without FAIL, makes a Python."""
+    variables = checkout / ".venv" / "bin"
+    variables.mkdir(parents=True)
+    (variables / "python").symlink_to(sys.executable)
+    (variables / "uv").write_text(
+        '#!/bin/sh\necho "$@" >>calls\n'
+        '[ -z "$FAIL" ] || { echo "error: no wheels of tflite-micro" >&2; exit 1; }\n'
+        '[ "$1" != venv ] || { mkdir -p .venv/targets/bin && ln -s /bin/true .venv/targets/bin/python; }\n'
+    )
+    (variables / "uv").chmod(0o755)
+    made_from = [checkout / name for name in ("requirements/setup.sh", "requirements/tfx-1.16.txt", "setup.py", "pyproject.toml")]
+    (checkout / ".venv" / "up-to-date").write_text(digest(checkout, made_from))
+    return checkout
+
+
+def test_the_environment_of_the_tools_is_made_once_from_its_lock_with_hashes_and_wheels_alone(made: Path) -> None:
+    for _ in range(2):
+        run = set_up(made, TFX_EDGE_LINE="1.16")
+        assert (run.returncode, run.stderr) == (0, "")
+    venv, sync = (made / "calls").read_text().splitlines()
+    assert venv == "venv --python .venv/bin/python .venv/targets"
+    assert sync.split()[-1] == "requirements/targets.txt" and {"--require-hashes", "--only-binary"} <= set(sync.split())
+    assert (made / ".venv" / "targets" / "bin" / "python").exists()
+    lock = made / "requirements" / "targets.txt"
+    lock.write_text(lock.read_text() + "#\n")
+    set_up(made, TFX_EDGE_LINE="1.16")
+    assert len((made / "calls").read_text().splitlines()) == 4
+
+
+def test_where_there_are_no_wheels_of_the_tools_one_line_says_so_once_and_set_up_goes_on(made: Path) -> None:
+    run = set_up(made, TFX_EDGE_LINE="1.16", FAIL="1")
+    assert run.returncode == 0
+    assert re.fullmatch(
+        r"set-up: targets tflm and ethos-u can't be judged here \(to try again: rm -r \.venv/targets\): "
+        r"making \.venv/targets failed: error: no wheels of tflite-micro\n",
+        run.stderr,
+    )
+    again = set_up(made, TFX_EDGE_LINE="1.16", FAIL="1")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert not (made / ".venv" / "targets" / "bin").exists()
+    shutil.rmtree(made / ".venv" / "targets")
+    assert set_up(made, TFX_EDGE_LINE="1.16").stderr == ""
+    assert (made / ".venv" / "targets" / "bin" / "python").exists()
+
+
 @pytest.mark.parametrize("line", LOCKS)
 def test_a_lock_pins_every_package_with_hashes(line: str) -> None:
-    text = (ROOT / "requirements" / f"tfx-{line}.txt").read_text()
-    entries = [entry for entry in re.split(r"\n(?=[a-z0-9])", text) if not entry.startswith("#")]
-    assert len(entries) > 150
+    check_pins(ROOT / "requirements" / f"tfx-{line}.txt", at_least=150)
+
+
+def test_the_lock_of_the_tools_pins_every_package_with_hashes_and_has_what_the_extra_asks_for() -> None:
+    lock = ROOT / "requirements" / "targets.txt"
+    check_pins(lock, at_least=5)
+    pinned = dict(re.findall(r"^([a-z0-9][\w.\-]*)==([^\s;]+)", lock.read_text(), re.MULTILINE))
+    asked = declared_requirements("targets")
+    assert {r.name for r in asked} == {"ethos-u-vela", "tflite-micro"}
+    assert all(r.specifier.contains(pinned[r.name], prereleases=True) for r in asked)
+
+
+def check_pins(lock: Path, at_least: int) -> None:
+    entries = [entry for entry in re.split(r"\n(?=[a-z0-9])", lock.read_text()) if not entry.startswith("#")]
+    assert len(entries) >= at_least
     for entry in entries:
         assert re.match(r"[\w.\-\[\]]+==\S+", entry), entry
         assert "--hash=sha256:" in entry, entry
@@ -87,14 +160,14 @@ def test_a_lock_satisfies_the_base_and_the_tfx_extra(line: str) -> None:
     pinned = {}
     for entry in re.finditer(r"^([a-z0-9][\w.\-]*)==([^\s;]+)", (ROOT / "requirements" / f"tfx-{line}.txt").read_text(), re.MULTILINE):
         pinned.setdefault(entry[1], []).append(entry[2])
-    for requirement in declared_requirements():
+    for requirement in declared_requirements("dependencies", "tfx"):
         versions = pinned.get(requirement.name.lower().replace("_", "-"))
         assert versions, f"{requirement.name} is not in the lock"
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
-def declared_requirements() -> list[Requirement]:
-    """Base dependencies and the tfx extra out of pyproject.toml; TOML's strings are all that is needed of it."""
+def declared_requirements(*keys: str) -> list[Requirement]:
+    """Base dependencies or extras out of pyproject.toml; TOML's strings are all that is needed of it."""
     text = (ROOT / "pyproject.toml").read_text()
-    lists = [re.search(rf"^{key} = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)[1] for key in ("dependencies", "tfx")]
+    lists = [re.search(rf"^{key} = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)[1] for key in keys]
     return [Requirement(name) for part in lists for name in re.findall(r'^\s*"([^"]+)"', part, re.MULTILINE)]
