@@ -4,10 +4,23 @@ from tfx_edge.schemas.calibration import CalibrationConfig, CalibrationSummary, 
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.errors import ConfigError, EdgeError
 from tfx_edge.schemas.export import ExportConfig, Manifest
-from tfx_edge.schemas.gate import Budget, GateConfig, GateReport, MetricComparison, Slice, Threshold
+from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
+from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
 from tfx_edge.schemas.pruning import ConstantSparsity, LayerSparsity, PolynomialDecay, PruningConfig, SparsityReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.statistics import (
+    Interval,
+    LayerError,
+    LayerErrors,
+    OutputDrift,
+    PairedMean,
+    PairedStatistics,
+    SliceStatistics,
+    ValueMoments,
+)
+from tfx_edge.schemas.target import OpPlacement, OpRule, OpRules, Target, TargetProfile, TargetReport
 from tfx_edge.schemas.tensors import Signature, TensorSpec
+from tfx_edge.schemas.thresholds import Metric, Slice, Threshold
 from tfx_edge.schemas.training import FineTuningConfig
 
 __all__ = [
@@ -17,6 +30,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConstantSparsity",
+    "DriftLimit",
     "EdgeError",
     "ExportConfig",
     "FeatureStatistics",
@@ -24,18 +38,34 @@ __all__ = [
     "FloatOp",
     "GateConfig",
     "GateReport",
+    "Interval",
+    "LayerError",
+    "LayerErrors",
     "LayerSparsity",
     "Manifest",
+    "Metric",
     "MetricComparison",
+    "OpPlacement",
+    "OpRule",
+    "OpRules",
+    "OutputDrift",
+    "PairedMean",
+    "PairedStatistics",
     "PolynomialDecay",
     "PruningConfig",
     "QuantizationConfig",
     "QuantizationPlan",
     "Signature",
     "Slice",
+    "SliceDrift",
+    "SliceStatistics",
     "SparsityReport",
+    "Target",
+    "TargetProfile",
+    "TargetReport",
     "TensorRange",
     "TensorRanges",
     "TensorSpec",
     "Threshold",
+    "ValueMoments",
 ]

@@ -1,86 +1,12 @@
-"""EdgeValidator: what a candidate must keep to be blessed, and the verdict."""
+"""EdgeValidator: what a candidate must keep to be blessed."""
 
-import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from tfx_edge.schemas import metrics
 from tfx_edge.schemas.config import Config
-
-
-class Slice(Config):
-    """A part of the data: one slice for each value of the named features, or the one slice where they have given values."""
-
-    feature_keys: tuple[str, ...] = Field(default=(), description="One slice for each combination of these features' values.")
-    feature_values: dict[str, str] = Field(default_factory=dict, description="Only the examples with these values, written as text.")
-
-    def check(self) -> None:
-        if "" in self.feature_keys or "" in self.feature_values:
-            raise ValueError("a feature named ''; name the feature to slice by")
-        if not self.feature_keys and not self.feature_values:
-            raise ValueError("names no feature; give feature_keys or feature_values (the overall slice is always evaluated)")
-        both = sorted(set(self.feature_keys) & set(self.feature_values))
-        if both:
-            raise ValueError(f"feature {both[0]!r} is in feature_keys and in feature_values; keep one: a value, or every value")
-
-    def __str__(self) -> str:
-        return ", ".join([*self.feature_keys, *(f"{k}={v}" for k, v in sorted(self.feature_values.items()))])
-
-
-class Threshold(Config):
-    """Bounds on one metric, held overall and in every slice of the config, or in the slices given here."""
-
-    metric: str = Field(min_length=1, description="Class name of a TFMA or Keras metric, for example SparseCategoricalAccuracy.")
-    config: dict[str, Any] = Field(default_factory=dict, description="The metric's own arguments, for example {'top_k': 3}.")
-    higher_is_better: bool | None = Field(
-        default=None,
-        description="None: told by the metric's name, as of accuracies, errors and losses; where it doesn't tell, max_drop needs it.",
-    )
-    max_drop: float | None = Field(
-        default=None,
-        ge=0,
-        description="Largest loss against the float baseline, in the metric's unit: 0.01 of an accuracy is one percentage point.",
-    )
-    lower_bound: float | None = Field(default=None, description="Smallest value of the candidate alone.")
-    upper_bound: float | None = Field(default=None, description="Largest value of the candidate alone.")
-    slices: tuple[Slice, ...] | None = Field(
-        default=None, min_length=1, description="None: overall and every slice of the config. Otherwise these slices alone."
-    )
-    output: str | None = Field(default=None, min_length=1, description="The output to measure; needed where the model has several.")
-
-    def check(self) -> None:
-        if self.max_drop is None and self.lower_bound is None and self.upper_bound is None:
-            raise ValueError(f"metric {self.metric!r} has no bound; give max_drop, lower_bound or upper_bound")
-        if metrics.is_blind(self.metric):
-            raise ValueError(
-                f"metric {self.metric!r} is the same whatever a model predicts, so a bound on it blesses anything; name another"
-            )
-        if self.lower_bound is not None and self.upper_bound is not None and self.lower_bound > self.upper_bound:
-            raise ValueError(f"lower_bound {self.lower_bound} is above upper_bound {self.upper_bound}; no value is within")
-        if self.max_drop is not None:
-            if self.higher_is_better is None and metrics.higher_is_better(self.metric) is None:
-                raise ValueError(f"metric {self.metric!r} with max_drop {self.max_drop}; give higher_is_better, its name doesn't tell")
-            if self.max_drop >= 1 and metrics.is_share(self.metric):
-                raise ValueError(
-                    f"metric {self.metric!r} with max_drop {self.max_drop}, which forbids nothing; 0.01 is one percentage point"
-                )
-        try:
-            json.dumps(self.config, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"metric {self.metric!r}: config {self.config} isn't plain JSON ({error}); give numbers, texts and lists"
-            ) from None
-
-    @property
-    def rises(self) -> bool:
-        """Whether a higher value is better."""
-        return bool(metrics.higher_is_better(self.metric) if self.higher_is_better is None else self.higher_is_better)
-
-    @property
-    def name(self) -> str:
-        """What reports call the metric: `config["name"]`, or the class name."""
-        return str(self.config.get("name", self.metric))
+from tfx_edge.schemas.target import Target
+from tfx_edge.schemas.thresholds import Metric, Slice, Threshold
 
 
 class Budget(Config):
@@ -91,59 +17,109 @@ class Budget(Config):
     min_gzip_ratio: float | None = Field(
         default=None, gt=0, description="Smallest ratio of the baseline's float flatbuffer to the candidate, both after gzip -9."
     )
+    max_latency_ratio: float | None = Field(
+        default=None,
+        gt=0,
+        description="Largest ratio of the candidate's time for one example to the float flatbuffer's, measured in turn in one process.",
+    )
+    max_peak_memory_bytes: int | None = Field(
+        default=None, ge=1, description="Most memory that loading the candidate and predicting one example may add to a process."
+    )
+    operators: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="The only operators that the device's runtime has, by LiteRT's names: CONV_2D, SOFTMAX."
+    )
+
+
+class DriftLimit(Config):
+    """How far the candidate's predictions may lie from the baseline's, whatever the labels say; over all examples."""
+
+    output: str | None = Field(default=None, min_length=1, description="The output meant; None: every output.")
+    max_flip_rate: float | None = Field(default=None, ge=0, lt=1, description="Largest share of examples whose predicted class changes.")
+    max_mean_abs_error: float | None = Field(default=None, ge=0, description="Largest mean absolute difference of an output's values.")
+    max_worst_abs_error: float | None = Field(default=None, ge=0, description="Largest absolute difference of any output value.")
+    min_sqnr_db: float | None = Field(default=None, description="Smallest ratio of signal to quantization noise, in decibels.")
+
+    def check(self) -> None:
+        if all(getattr(self, name) is None for name in self.bounds()):
+            raise ValueError(f"drift of {self.output or 'every output'} has no bound; give one of {', '.join(self.bounds())}")
+
+    @staticmethod
+    def bounds() -> tuple[str, ...]:
+        """Names of the fields that bound something."""
+        return "max_flip_rate", "max_mean_abs_error", "max_worst_abs_error", "min_sqnr_db"
 
 
 class GateConfig(Config):
     """The conditions of a blessing; all of them must hold."""
 
-    label_key: str = Field(min_length=1, description="The transformed feature that holds the label.")
+    label_key: str | None = Field(default=None, min_length=1, description="The transformed feature that holds the label.")
+    label_keys: dict[str, str] = Field(
+        default_factory=dict, description="The label's feature by output, where a model has several; in place of label_key."
+    )
+    example_weight_key: str | None = Field(default=None, min_length=1, description="The feature that weighs examples, where there is one.")
     thresholds: tuple[Threshold, ...] = Field(min_length=1, description="At least one: a gate without thresholds would bless anything.")
+    metrics: tuple[Metric, ...] = Field(default=(), description="Metrics and plots to compute besides; nothing depends on their values.")
     slices: tuple[Slice, ...] = Field(default=(), description="Slices to evaluate, besides the overall one.")
     min_examples: int = Field(
         default=20, ge=1, description="A slice under a threshold that holds fewer examples fails the gate: too few to tell."
     )
-    budget: Budget = Field(default=Budget(), description="Sizes that the candidate must not exceed.")
+    confidence: float | None = Field(
+        default=None,
+        ge=0.5,
+        lt=1,
+        description="Bless only if max_drop holds with this confidence, 0.95 say: at the bad end of the paired difference's interval.",
+    )
+    correction: Literal["none", "holm"] = Field(
+        default="none", description="holm: confidence holds for all max_drops and slices together (Holm's step-down), not for each."
+    )
+    seed: int = Field(default=0, ge=0, description="Of the resamples that tell how certain a metric is that is no mean, as AUC.")
+    drift: tuple[DriftLimit, ...] = Field(default=(), description="Limits on how far predictions may move.")
+    layer_examples: int = Field(
+        default=32, ge=0, le=64, description="Examples for the report's table of errors by operator; 0 leaves the table out."
+    )
+    budget: Budget = Field(default=Budget(), description="What the candidate must not exceed.")
+    targets: tuple[Target, ...] = Field(default=(), description="Devices that must be able to run the candidate.")
+    signature: str | None = Field(
+        default=None, min_length=1, description="Signature of both models to evaluate; None: serving_default, or the only one."
+    )
+    preprocessing_function_names: tuple[str, ...] = Field(
+        default=(),
+        description="Functions in the baseline's SavedModel, as tft_layer, applied to the examples for both models, as in TFMA.",
+    )
     split: str = Field(default="eval", min_length=1, description="The split of the examples to evaluate on.")
     batch_size: int = Field(default=256, ge=1, description="Examples in one prediction step.")
+    num_threads: int = Field(default=1, ge=1, description="Threads that LiteRT may use in one prediction.")
     time_limit_s: float = Field(
         default=120.0, gt=0, description="Seconds that the candidate may take to load and predict its first batch, in a process of its own."
     )
 
     def check(self) -> None:
-        named: dict[tuple[str, str | None], tuple[str, dict[str, Any]]] = {}
-        for threshold in self.thresholds:
-            this = threshold.metric, threshold.config
-            known = named.setdefault((threshold.name, threshold.output), this)
+        if (self.label_key is None) == (not self.label_keys):
+            raise ValueError(
+                f"label_key {self.label_key!r} and label_keys {self.label_keys}; give label_key, or label_keys with one for each output"
+            )
+        self._check_outputs()
+        self._check_names()
+
+    def _check_outputs(self) -> None:
+        if not self.label_keys:
+            return
+        for metric in (*self.thresholds, *self.metrics):
+            if metric.output not in self.label_keys:
+                where = "no output" if metric.output is None else f"output {metric.output!r}"
+                raise ValueError(
+                    f"metric {metric.metric!r} names {where}; with label_keys each metric names one of {', '.join(sorted(self.label_keys))}"
+                )
+
+    def _check_names(self) -> None:
+        named: dict[tuple[Any, ...], tuple[str, dict[str, Any]]] = {}
+        for metric in (*self.thresholds, *self.metrics):
+            this = metric.metric, metric.config
+            known = named.setdefault((metric.name, *metric.selection), this)
             if known != this:
-                raise ValueError(f"two metrics are named {threshold.name!r}, {known} and {this}; give one another config['name']")
+                raise ValueError(f"two metrics are named {metric.name!r}, {known} and {this}; give one another config['name']")
 
-
-class MetricComparison(Config):
-    """One metric in one slice."""
-
-    metric: str
-    slice: str = Field(description="Overall, or the slice's features and values.")
-    examples: int = Field(ge=0)
-    baseline: float | None = Field(description="None where it could not be computed.")
-    candidate: float | None = Field(description="None where it could not be computed.")
-    difference: float | None = Field(description="Candidate minus baseline.")
-
-
-class GateReport(Config):
-    """`report.json` of an EdgeReport artifact. `blessed` is true only when `reasons` is empty."""
-
-    blessed: bool
-    reasons: tuple[str, ...] = Field(description="Why not blessed, each a line that a person can act on.")
-    config: GateConfig
-    metrics: tuple[MetricComparison, ...]
-    size_bytes: int | None = Field(description="The candidate flatbuffer.")
-    gzip_bytes: int | None = Field(description="The candidate flatbuffer after gzip -9.")
-    baseline_size_bytes: int | None = Field(
-        default=None, description="The baseline as a float flatbuffer; None unless a budget compares with it."
-    )
-    baseline_gzip_bytes: int | None = Field(default=None, description="The same after gzip -9.")
-    runtime: str = Field(description="The LiteRT that ran the candidate.")
-
-    def check(self) -> None:
-        if self.blessed == bool(self.reasons):
-            raise ValueError(f"blessed {self.blessed} with {len(self.reasons)} reasons against it")
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """Features that hold labels, each once."""
+        return tuple(dict.fromkeys(self.label_keys.values() if self.label_key is None else (self.label_key,)))

@@ -1,12 +1,15 @@
 """The Beam pipeline: examples through both models and TFMA."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import tensorflow_model_analysis as tfma
+from numpy.typing import NDArray
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_model_analysis.api import types
 from tfx.dsl.io import fileio
@@ -16,9 +19,26 @@ from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.documents import read_bytes
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, eval_config
 from tfx_edge.components.edge_validator.extractor import predict_extractor
-from tfx_edge.components.edge_validator.model_pair import ModelPaths
+from tfx_edge.components.edge_validator.model_pair import Models
+from tfx_edge.components.edge_validator.preprocessing import preprocessing_extractors
+from tfx_edge.components.edge_validator.sample import parse_sample, sampling
+from tfx_edge.components.edge_validator.statistics.compare import comparing
+from tfx_edge.components.edge_validator.tfma_fixes import fix_combiners
 from tfx_edge.components.examples import dense_features
 from tfx_edge.schemas import EdgeError, GateConfig
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation tells besides TFMA's files.
+
+    Attributes:
+        examples: how many were read, counted before TFMA got them.
+        sample: some of them, as the models got them: `[n, ...]` each, by feature name.
+    """
+
+    examples: int
+    sample: Mapping[str, NDArray[Any]]
 
 
 def evaluate(
@@ -26,9 +46,10 @@ def evaluate(
     sources: Sequence[tfxio.TFXIO],
     schema: schema_pb2.Schema,
     config: GateConfig,
-    paths: ModelPaths,
+    models: Models,
     output: str,
-) -> int:
+    sample: int = 0,
+) -> Evaluated:
     """Evaluates both models on all examples and writes TFMA's files, or nothing.
 
     Args:
@@ -36,11 +57,9 @@ def evaluate(
         sources: of the examples, at least one.
         schema: of the examples.
         config: thresholds, slices and batch size.
-        paths: the models.
+        models: the models.
         output: an empty folder.
-
-    Returns:
-        How many examples were read, counted before TFMA got them.
+        sample: how many examples to take along.
 
     Raises:
         ModelFault: a model can't be loaded or can't predict.
@@ -48,23 +67,27 @@ def evaluate(
     """
     try:
         with clean_errors(), pipeline as p:
-            _build(p, sources, schema, config, paths, output)
-        count = f"{output}/{_COUNT}"
-        examples = int(read_bytes(count))
-        fileio.remove(count)
+            _build(p, sources, schema, config, models, output, sample)
+        examples = int(_take(f"{output}/{_COUNT}"))
         if examples == 0:
             raise EdgeError(
                 f"split {config.split!r}: no examples; a gate that looked at nothing can't bless, evaluate on a split that has some"
             )
     except BaseException as error:
         clear(output)
+        if "not found in model signatures" in str(error):
+            names = ", ".join(config.preprocessing_function_names)
+            raise EdgeError(
+                f"preprocessing_function_names {names}: the baseline's SavedModel holds no signature or layer of such a name; "
+                "name what it holds"
+            ) from error
         if "/ValidateMetrics'" in str(error):  # the step that Beam names: TFMA compares whatever a metric gave with the bound
             metrics = ", ".join(dict.fromkeys(t.name for t in config.thresholds))
             raise EdgeError(
                 f"thresholds on {metrics}: one of these gives no single number, and only a number has a bound; name another"
             ) from error
         raise
-    return examples
+    return Evaluated(examples, parse_sample(_take(f"{output}/{_SAMPLE}")) if sample else {})
 
 
 def clear(folder: str) -> None:
@@ -74,16 +97,31 @@ def clear(folder: str) -> None:
         (fileio.rmtree if fileio.isdir(path) else fileio.remove)(path)
 
 
+def _take(path: str) -> bytes:
+    """Reads a file that isn't to stay."""
+    content = read_bytes(path)
+    fileio.remove(path)
+    return content
+
+
 _COUNT = "examples_read"
+_SAMPLE = "sample.npz"
 
 
 def _build(
-    p: beam.Pipeline, sources: Sequence[tfxio.TFXIO], schema: schema_pb2.Schema, config: GateConfig, paths: ModelPaths, output: str
+    p: beam.Pipeline,
+    sources: Sequence[tfxio.TFXIO],
+    schema: schema_pb2.Schema,
+    config: GateConfig,
+    models: Models,
+    output: str,
+    sample: int,
 ) -> None:
-    tfma_config = eval_config(config)
-    models = [
+    fix_combiners()
+    tfma_config = eval_config(config, [f.name for f in schema.feature if f.type == schema_pb2.BYTES])
+    shared = [
         types.EvalSharedModel(model_path=path, model_name=name, model_type=spec.model_type, is_baseline=spec.is_baseline)
-        for name, path in ((CANDIDATE, paths.candidate), (BASELINE, paths.baseline))
+        for name, path in ((CANDIDATE, models.candidate), (BASELINE, models.baseline))
         for spec in tfma_config.model_specs
         if spec.name == name
     ]
@@ -96,16 +134,22 @@ def _build(
         | "Sum" >> beam.CombineGlobally(sum)
         | "WriteCount" >> beam.io.WriteToText(f"{output}/{_COUNT}", num_shards=1, shard_name_template="")
     )
+    predict = predict_extractor(models)
+    features, *others = tfma.default_extractors(
+        eval_shared_model=shared, eval_config=tfma_config, tensor_adapter_config=tensors, custom_predict_extractor=predict
+    )
+    extractors = [features, *preprocessing_extractors(models.baseline, config.preprocessing_function_names), *others]
+    extractors = comparing(extractors, predict.stage_name, config.thresholds, tfma_config.slicing_specs, output)
+    if sample:
+        extractors = sampling(extractors, predict.stage_name, sample, f"{output}/{_SAMPLE}")
     _ = checked | tfma.ExtractEvaluateAndWriteResults(
         eval_config=tfma_config,
-        eval_shared_model=models,
+        eval_shared_model=shared,
         output_path=output,
         schema=schema,
-        extractors=tfma.default_extractors(
-            eval_shared_model=models,
-            eval_config=tfma_config,
-            tensor_adapter_config=tensors,
-            custom_predict_extractor=predict_extractor(paths, config.time_limit_s, [t.output for t in config.thresholds]),
+        extractors=extractors,
+        evaluators=tfma.default_evaluators(
+            eval_shared_model=shared, eval_config=tfma_config, schema=schema, random_seed_for_testing=config.seed
         ),
     )
 

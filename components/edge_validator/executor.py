@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tensorflow_model_analysis.constants import ARROW_INPUT_COLUMN
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
@@ -40,7 +41,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 candidate=_flatbuffer(model),
                 baseline=None if baseline is None else path_utils.serving_model_path(baseline.uri),
                 transform_graph=None if graph is None else graph.uri,
-                sources=split_sources(input_dict[keys.EXAMPLES], config.split, schema),
+                sources=split_sources(input_dict[keys.EXAMPLES], config.split, schema, _raw_records(config)),
                 schema=schema,
             ),
             config,
@@ -50,6 +51,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         write_document(f"{artifact_utils.get_single_uri(output_dict[keys.REPORT])}/report.json", report)
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
         write_blessing(blessing, report.blessed, model, baseline, exec_properties.get("current_component_id"))
+
+
+def _raw_records(config: GateConfig) -> str | None:
+    """TFMA's name for the column of serialized examples, which preprocessing functions may want."""
+    return ARROW_INPUT_COLUMN if config.preprocessing_function_names else None
 
 
 def _flatbuffer(model: Artifact) -> str:

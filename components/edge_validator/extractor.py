@@ -4,43 +4,54 @@ TFMA's own extractors refuse a SavedModel beside a flatbuffer, fill a missing fe
 should saturate. This one takes the place of them through TFMA's `custom_predict_extractor`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import tensorflow_model_analysis as tfma
 from apache_beam.utils import shared
+from numpy.typing import NDArray
+from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.extractors import extractor
 
-from tfx_edge.components.edge_validator.model_pair import ModelPair, ModelPaths
+from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
+from tfx_edge.components.edge_validator.model_pair import ModelPair, Models
 
 _STAGE = "PredictBaselineAndCandidate"
 
 
-def predict_extractor(paths: ModelPaths, time_limit_s: float, outputs: Sequence[str | None] = (None,)) -> extractor.Extractor:
+def predict_extractor(models: Models, names: Mapping[str, str] | None = None) -> extractor.Extractor:
     """Adds the predictions of both models, by model name, to each batch of extracts.
 
-    The extracts must hold the batch's features as arrays. A worker process loads the models once.
+    The extracts must hold the batch's features as arrays, and where preprocessing functions ran, what they gave. A worker
+    process loads the models once.
 
     Args:
-        paths: the models, where every worker can read them.
-        time_limit_s: seconds that the candidate may take for its first load and batch.
-        outputs: those that the thresholds are on; None is the only one of a model that has one.
+        models: the models, where every worker can read them.
+        names: what to call `baseline` and `candidate` in the extracts; None: just so.
     """
-    return extractor.Extractor(stage_name=_STAGE, ptransform=beam.ParDo(_Predict(paths, time_limit_s, outputs)))
+    return extractor.Extractor(stage_name=_STAGE, ptransform=beam.ParDo(_Predict(models, names or {})))
 
 
 class _Predict(beam.DoFn):
-    def __init__(self, paths: ModelPaths, time_limit_s: float, outputs: Sequence[str | None]) -> None:
-        self._paths = paths
-        self._time_limit_s = time_limit_s
-        self._outputs = outputs
+    def __init__(self, models: Models, names: Mapping[str, str]) -> None:
+        self._models = models
+        self._names = {BASELINE: names.get(BASELINE, BASELINE), CANDIDATE: names.get(CANDIDATE, CANDIDATE)}
         self._shared = shared.Shared()
 
     def setup(self) -> None:
-        self._models: ModelPair = self._shared.acquire(lambda: ModelPair(self._paths, self._time_limit_s, self._outputs))
+        self._pair: ModelPair = self._shared.acquire(lambda: ModelPair(self._models))
 
     def process(self, extracts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        features = {name: value for name, value in extracts[tfma.FEATURES_KEY].items() if isinstance(value, np.ndarray)}
-        yield {**extracts, tfma.PREDICTIONS_KEY: self._models.predict(features)}
+        predictions = self._pair.predict(model_features(extracts))
+        named = {self._names[model]: values for model, values in predictions.items()}
+        # A single model's predictions stand alone, without its name.
+        yield {**extracts, tfma.PREDICTIONS_KEY: named if len(named) > 1 else predictions[CANDIDATE]}
+
+
+def model_features(extracts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """What the models get, `[n, ...]` each by name: the dense features, and in their place those that preprocessing functions gave."""
+    preprocessed = (extracts.get(constants.TRANSFORMED_FEATURES_KEY) or {}).get(BASELINE, {})
+    every = {**extracts[tfma.FEATURES_KEY], **preprocessed}
+    return {name: value for name, value in every.items() if isinstance(value, np.ndarray)}

@@ -1,23 +1,33 @@
 """The gate itself: models, examples and config in, the report with the verdict out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import apache_beam as beam
 import tensorflow as tf
+from numpy.typing import NDArray
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.tfxio import tfxio
 
 from tfx_edge.components.documents import read_bytes
+from tfx_edge.components.edge_validator.baseline import float_flatbuffer
+from tfx_edge.components.edge_validator.certainty import undecided
+from tfx_edge.components.edge_validator.cost import measure_cost
+from tfx_edge.components.edge_validator.drift_limits import beyond_limits
 from tfx_edge.components.edge_validator.evaluation import evaluate
-from tfx_edge.components.edge_validator.model_pair import ModelFault, ModelPaths
+from tfx_edge.components.edge_validator.layers import tabulate_layers
+from tfx_edge.components.edge_validator.model_pair import ModelFault, Models
 from tfx_edge.components.edge_validator.results import read_results, validation_faults
-from tfx_edge.components.edge_validator.sizes import measure_sizes
-from tfx_edge.components.edge_validator.verdict import SliceResult, comparisons, reasons
+from tfx_edge.components.edge_validator.targets import check_targets
+from tfx_edge.components.edge_validator.verdict import SliceResult, comparisons, drift_by_slice, reasons
 from tfx_edge.components.examples import adapter
 from tfx_edge.litert.inspect import runtime
 from tfx_edge.schemas import EdgeError, GateConfig, GateReport
+
+SAMPLE = 64  # examples for latency, memory, targets and errors by operator
 
 
 @dataclass(frozen=True)
@@ -53,45 +63,79 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
             a metric doesn't exist. What is wrong with a model isn't raised: it is a reason in the report.
     """
     features = adapter(evidence.sources[0]).TypeSpecs()
-    _check_label(config.label_key, features)
+    for label in config.label_features if not config.preprocessing_function_names else ():  # which may make the labels
+        _check_label(label, features)
     flatbuffer = read_bytes(evidence.candidate)
-    sizes = measure_sizes(flatbuffer, evidence.baseline, evidence.transform_graph, config.budget)
-    found = list(sizes.reasons)
+    reference = cache(lambda: _float_flatbuffer(evidence, config))
+    found: list[str] = []
     results: list[SliceResult] = []
+    sample: Mapping[str, NDArray[Any]] | None = None
     if evidence.baseline is None:
         found.append(
             "baseline: there is none, so nothing tells what quantization cost; give EdgeValidator the float model as baseline_model"
         )
     else:
-        paths = ModelPaths(evidence.candidate, evidence.baseline, evidence.transform_graph)
         try:
-            examples = evaluate(pipeline, evidence.sources, evidence.schema, config, paths, evaluation)
+            evaluated = evaluate(
+                pipeline, evidence.sources, evidence.schema, config, _models(evidence, evidence.baseline, config), evaluation, SAMPLE
+            )
         except ModelFault as fault:
             found.append(str(fault))
         else:
+            sample = evaluated.sample
             results = read_results(evaluation, config)
             found += reasons(config, results, features) or validation_faults(evaluation)
-            found += _not_evaluated(results, examples)
+            found += undecided(config, results)
+            found += beyond_limits(config.drift, next((r.drift for r in results if not r.key), ()))
+            found += _not_evaluated(results, evaluated.examples)
+    cost = measure_cost(flatbuffer, reference, sample, config.budget, config.num_threads, config.time_limit_s)
+    targets = check_targets(flatbuffer, config.targets, sample, config.time_limit_s)
+    layers, notes = tabulate_layers(flatbuffer, reference, sample, config)
+    found = [*cost.reasons, *found, *(reason for target in targets for reason in target.reasons)]
     return GateReport(
         blessed=not found,
         reasons=tuple(found),
         config=config,
         metrics=comparisons(config, results),
-        size_bytes=sizes.size,
-        gzip_bytes=sizes.gzip,
-        baseline_size_bytes=sizes.baseline_size,
-        baseline_gzip_bytes=sizes.baseline_gzip,
+        drift=drift_by_slice(results),
+        layers=layers,
+        size_bytes=cost.size_bytes,
+        gzip_bytes=cost.gzip_bytes,
+        baseline_size_bytes=cost.baseline_size_bytes,
+        baseline_gzip_bytes=cost.baseline_gzip_bytes,
+        latency_ms=None if cost.latency is None else cost.latency.candidate_ms,
+        baseline_latency_ms=None if cost.latency is None else cost.latency.reference_ms,
+        peak_memory_bytes=cost.peak_memory_bytes,
+        operators=cost.operators,
+        targets=targets,
+        notes=notes,
         runtime=runtime(),
     )
 
 
+def _models(evidence: Evidence, baseline: str, config: GateConfig) -> Models:
+    return Models(
+        evidence.candidate,
+        baseline,
+        evidence.transform_graph,
+        signature=config.signature,
+        outputs=tuple(metric.output for metric in (*config.thresholds, *config.metrics)),
+        num_threads=config.num_threads,
+        time_limit_s=config.time_limit_s,
+    )
+
+
+def _float_flatbuffer(evidence: Evidence, config: GateConfig) -> bytes:
+    if evidence.baseline is None:
+        raise EdgeError("there is no baseline")
+    return float_flatbuffer(evidence.baseline, evidence.transform_graph, config.signature)
+
+
 def _check_label(label: str, features: dict[str, tf.TypeSpec]) -> None:
     if label not in features:
-        raise EdgeError(
-            f"label_key {label!r}: no such feature in the examples, which have {', '.join(sorted(features))}; name one of these"
-        )
+        raise EdgeError(f"label {label!r}: no such feature in the examples, which have {', '.join(sorted(features))}; name one of these")
     if not isinstance(features[label], tf.TensorSpec):
-        raise EdgeError(f"label_key {label!r}: the schema gives it no fixed shape; give it one, as Transform does for a dense feature")
+        raise EdgeError(f"label {label!r}: the schema gives it no fixed shape; give it one, as Transform does for a dense feature")
 
 
 def _not_evaluated(results: Sequence[SliceResult], examples: int) -> list[str]:

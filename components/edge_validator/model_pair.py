@@ -11,10 +11,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from tfx_edge.components.documents import read_bytes
+from tfx_edge.components.edge_validator.baseline import Baseline, load_baseline
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
 from tfx_edge.components.edge_validator.trial import TrialFailure, try_model
 from tfx_edge.litert.runner import Runner
-from tfx_edge.optimize.float_model import FloatModel, load_float_model
 from tfx_edge.schemas import EdgeError, Signature
 
 Predictions = NDArray[Any] | dict[str, NDArray[Any]]
@@ -37,45 +37,54 @@ class ModelFault(EdgeError):
 
 
 @dataclass(frozen=True)
-class ModelPaths:
-    """Where the models lie.
+class Models:
+    """Which models to run, and how.
 
     Attributes:
-        candidate: the flatbuffer.
-        baseline: folder of the float SavedModel.
+        candidate: path of the flatbuffer.
+        baseline: folder of the float SavedModel, or of a float flatbuffer named `tflite`; None: the candidate runs alone.
         transform_graph: folder of the TransformGraph artifact, where there is one.
+        signature: of both models; None: the default one.
+        outputs: those that will be looked at, where None is the only one of a model that has one; None: any, unchecked.
+        num_threads: that LiteRT may use in one prediction.
+        time_limit_s: seconds that the candidate may take for its first load and batch, in a process of its own.
     """
 
     candidate: str
-    baseline: str
+    baseline: str | None
     transform_graph: str | None = None
+    signature: str | None = None
+    outputs: tuple[str | None, ...] | None = (None,)
+    num_threads: int = 1
+    time_limit_s: float = 120.0
 
 
 class ModelPair:
     """Both models, loaded once. May be shared by threads."""
 
-    def __init__(self, paths: ModelPaths, time_limit_s: float, outputs: Collection[str | None] = (None,)) -> None:
+    def __init__(self, models: Models) -> None:
         """Loads the baseline; the candidate follows with the first batch.
 
         Args:
-            paths: the models.
-            time_limit_s: seconds that the candidate may take for its first load and batch, in a process of its own.
-            outputs: those that will be looked at; None is the only one of a model that has one.
+            models: what to load.
 
         Raises:
             ModelFault: the baseline can't be loaded.
             EdgeError: there is no such output.
         """
-        self._flatbuffer = read_bytes(paths.candidate)
-        self._time_limit_s = time_limit_s
+        self._models = models
+        self._flatbuffer = read_bytes(models.candidate)
         self._candidate: Runner | None = None
         self._lock = threading.Lock()  # LiteRT's interpreter is not for several threads at once
-        with _blame(BASELINE):
-            self._baseline: FloatModel = load_float_model(paths.baseline, paths.transform_graph)
-        _check_named(outputs, self._baseline.signature.output_names)
+        self._baseline: Baseline | None = None
+        if models.baseline is not None:
+            with _blame(BASELINE):
+                self._baseline = load_baseline(models.baseline, models.transform_graph, models.signature, models.num_threads)
+            if models.outputs is not None:
+                _check_named(models.outputs, self._baseline.signature.output_names)
 
     def predict(self, features: Mapping[str, NDArray[Any]]) -> dict[str, Predictions]:
-        """Predicts a batch with both.
+        """Predicts a batch with both, or with the candidate alone where there is no baseline.
 
         Args:
             features: `[n, ...]` each, by feature name.
@@ -87,24 +96,29 @@ class ModelPair:
             ModelFault: the candidate can't be loaded, a model can't take the batch or predicts NaN or infinity, or the outputs
                 don't correspond.
         """
-        with _blame(BASELINE):
-            baseline = self._baseline.predict(features)
-        with self._lock, _blame(CANDIDATE):
-            if self._candidate is None:
-                self._candidate = self._load(features)
-            candidate = self._candidate(features)
-        for name, predictions in ((BASELINE, baseline), (CANDIDATE, candidate)):
-            _check_finite(name, predictions)
-        _check_shapes(baseline, candidate)
-        return {BASELINE: _by_output(baseline), CANDIDATE: _by_output(candidate)}
+        predictions: dict[str, dict[str, NDArray[Any]]] = {}
+        with self._lock:
+            if self._baseline is not None:
+                with _blame(BASELINE):
+                    predictions[BASELINE] = self._baseline.predict(features)
+            with _blame(CANDIDATE):
+                if self._candidate is None:
+                    self._candidate = self._load(features)
+                predictions[CANDIDATE] = self._candidate(features)
+        for name, outputs in predictions.items():
+            _check_finite(name, outputs)
+        if BASELINE in predictions:
+            _check_shapes(predictions[BASELINE], predictions[CANDIDATE])
+        return {name: _by_output(outputs) for name, outputs in predictions.items()}
 
     def _load(self, features: Mapping[str, NDArray[Any]]) -> Runner:
-        fault = try_model(self._flatbuffer, features, self._time_limit_s)
+        fault = try_model(self._flatbuffer, features, self._models.time_limit_s, self._models.signature)
         if fault is not None:
             raise ModelFault(f"{CANDIDATE}: {fault}")
-        runner = Runner(self._flatbuffer)
-        _check_inputs(self._baseline.signature, runner.signature)
-        _check_outputs(self._baseline.signature, runner.signature)
+        runner = Runner(self._flatbuffer, signature=self._models.signature, num_threads=self._models.num_threads)
+        if self._baseline is not None:
+            _check_inputs(self._baseline.signature, runner.signature)
+            _check_outputs(self._baseline.signature, runner.signature)
         return runner
 
 

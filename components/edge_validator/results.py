@@ -1,41 +1,66 @@
 """What TFMA wrote, by slice and threshold."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
 
 import tensorflow_model_analysis as tfma
-from tensorflow_model_analysis.proto import metrics_for_slice_pb2, validation_result_pb2
+from tensorflow_model_analysis.proto import validation_result_pb2
 from tensorflow_model_analysis.slicer import slicer_lib
 
-from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, metric_names
+from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, EXAMPLE_COUNT, metric_names
+from tfx_edge.components.edge_validator.intervals import EstimateFrom, is_mean, paired_estimate
+from tfx_edge.components.edge_validator.slices import is_evaluated
+from tfx_edge.components.edge_validator.statistics.bootstrap import from_resamples
+from tfx_edge.components.edge_validator.statistics.compare import read_statistics
 from tfx_edge.components.edge_validator.verdict import Measured, SliceResult
-from tfx_edge.schemas import GateConfig
+from tfx_edge.schemas import GateConfig, Metric, PairedMean
+from tfx_edge.schemas.metrics import is_comparison
 
-_Values = dict[tuple[str, str, str], float | None]
+_CHANGE = "candidate minus baseline"
+
+_Key = tuple[Any, ...]  # name, model, output, class, top-k, average, k
 
 
 def read_results(evaluation: str, config: GateConfig) -> list[SliceResult]:
-    """Reads the metrics of an evaluation with the thresholds of a config.
+    """Reads the metrics of an evaluation, in the slices that the config asks for.
 
     Args:
-        evaluation: folder that TFMA wrote to.
-        config: the config it ran with.
+        evaluation: folder that TFMA and `ComparePredictions` wrote to.
+        config: the config they ran with.
     """
+    metrics = (*config.thresholds, *config.metrics)
     names = metric_names(config)
+    statistics = {s.key: s for s in read_statistics(evaluation).slices}
     results = []
     for record in tfma.load_metrics(evaluation):
-        values = _values(record)
-        count = values.get(("example_count", CANDIDATE, ""))
+        key = slicer_lib.deserialize_slice_key(record.slice_key)
+        if not is_evaluated(config, key):
+            continue
+        entries = {_key(entry.key): entry for entry in record.metric_keys_and_values}
+        count = _number(entries.get((EXAMPLE_COUNT, CANDIDATE, next(iter(config.label_keys), ""), None, None, None, None)))
+        found = statistics.get(key)
+        means = found.means if found is not None else [None] * len(config.thresholds)
         results.append(
             SliceResult(
-                key=slicer_lib.deserialize_slice_key(record.slice_key),
+                key=key,
                 examples=0 if count is None else round(count),
-                metrics=tuple(
-                    Measured(*(values.get((name, model, threshold.output or "")) for model in (BASELINE, CANDIDATE)))
-                    for name, threshold in zip(names, config.thresholds, strict=True)
-                ),
+                metrics=tuple(_measured(name, metric, entries, mean) for name, metric, mean in zip_longest(names, metrics, means)),
+                drift=found.drift if found is not None else (),
             )
         )
     return results
+
+
+def _measured(name: str, metric: Metric, entries: Mapping[_Key, Any], mean: PairedMean | None) -> Measured:
+    looks_at = metric.output or "", metric.class_id, metric.top_k, metric.average, None
+    change = entries.get((name, _CHANGE, *looks_at))
+    if is_comparison(metric.metric):
+        return Measured(None, _number(change))
+    baseline, candidate = (_number(entries.get((name, model, *looks_at))) for model in (BASELINE, CANDIDATE))
+    estimate = paired_estimate(mean, baseline, candidate) if is_mean(metric) else _resampled(change)
+    return Measured(baseline, candidate, estimate)
 
 
 def validation_faults(evaluation: str) -> list[str]:
@@ -43,17 +68,32 @@ def validation_faults(evaluation: str) -> list[str]:
     return list(_faults(tfma.load_validation_result(evaluation)))
 
 
-def _values(record: metrics_for_slice_pb2.MetricsForSlice) -> _Values:
-    """Plain metrics of both models by name, model and output; a value that isn't one number is None."""
-    values: _Values = {}
-    for entry in record.metric_keys_and_values:
-        key, value = entry.key, entry.value
-        # Differences, and variants of a metric for one class or top-k, have the metric's own name too.
-        if key.is_diff or key.HasField("sub_key") or key.HasField("aggregation_type"):
-            continue
-        scalar = value.double_value.value if value.HasField("double_value") else None
-        values[key.name, key.model_name, key.output_name] = scalar
-    return values
+def _key(key: Any) -> _Key:
+    """A metric's key as what is known of it beforehand: of both models' difference the model is `_CHANGE`."""
+    sub = key.sub_key
+    return (
+        key.name,
+        _CHANGE if key.is_diff else key.model_name,
+        key.output_name,
+        sub.class_id.value if sub.HasField("class_id") else None,
+        sub.top_k.value if sub.HasField("top_k") else None,
+        next((a for a in ("micro", "macro", "weighted_macro") if getattr(key.aggregation_type, f"{a}_average")), None),
+        sub.k.value if sub.HasField("k") else None,
+    )
+
+
+def _number(entry: Any | None) -> float | None:
+    """A metric's value; None where there is none, or it isn't one number."""
+    return entry.value.double_value.value if entry is not None and entry.value.HasField("double_value") else None
+
+
+def _resampled(change: Any | None) -> EstimateFrom | None:
+    """The estimate of a difference from TFMA's resamples; None where it made none."""
+    value, error = _number(change), change.confidence_interval.standard_error if change is not None else None
+    if value is None or error is None or not error.HasField("double_value") or not math.isfinite(error.double_value.value):
+        return None
+    deviation, freedom = error.double_value.value, change.confidence_interval.degrees_of_freedom.value  # type: ignore[union-attr]
+    return lambda factor: from_resamples(value, deviation, freedom=freedom, factor=factor)
 
 
 def _faults(validation: validation_result_pb2.ValidationResult) -> Iterator[str]:

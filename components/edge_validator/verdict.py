@@ -1,4 +1,4 @@
-"""From what was measured to the reasons against a blessing. Pure functions, no TFMA.
+"""From what TFMA measured to the reasons against a blessing. Pure functions.
 
 Bounds hold as they are written, and a value that lies on its bound passes. TFMA computes metrics in float32, where 0.94 less
 0.93 is more than 0.01, so what a rounding of the values can make doesn't count as a miss.
@@ -8,20 +8,27 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from tfx_edge.schemas import GateConfig, MetricComparison, Slice, Threshold
+from tfx_edge.components.edge_validator.intervals import EstimateFrom
+from tfx_edge.components.edge_validator.slices import SliceKey, gated_slices, matches
+from tfx_edge.schemas import GateConfig, Interval, MetricComparison, OutputDrift, Slice, SliceDrift, Threshold
 
 # Relative to the values: half a unit in float32's last place for each of the two, and as much again to spare.
 ROUNDING = 2.0**-22
 
-SliceKey = tuple[tuple[str, str | int | float], ...]
-
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of both models in one slice; None where TFMA gave no number."""
+    """One metric of both models in one slice; None where TFMA gave no number.
+
+    Attributes:
+        baseline: of the baseline; None as well for a metric that compares the two, whose value is the candidate's then.
+        candidate: of the candidate.
+        estimate: how well the difference is known, from some times the examples; None where nothing tells.
+    """
 
     baseline: float | None
     candidate: float | None
+    estimate: EstimateFrom | None = None
 
     @property
     def difference(self) -> float | None:
@@ -38,33 +45,18 @@ class SliceResult:
     Attributes:
         key: features and values, as TFMA names the slice; empty for the overall one.
         examples: how many TFMA evaluated.
-        metrics: one for each threshold of the config, in its order.
+        metrics: one for each threshold of the config and then for each of its metrics, in its order.
+        drift: how far predictions moved, for each output.
     """
 
     key: SliceKey
     examples: int
     metrics: tuple[Measured, ...]
+    drift: tuple[OutputDrift, ...] = ()
 
     @property
     def title(self) -> str:
         return ", ".join(f"{feature}={value}" for feature, value in self.key) or "Overall"
-
-
-def gated_slices(config: GateConfig, threshold: Threshold) -> tuple[Slice | None, ...]:
-    """Where a threshold holds; None stands for the overall slice."""
-    return threshold.slices if threshold.slices is not None else (None, *config.slices)
-
-
-def matches(slice_: Slice | None, key: SliceKey) -> bool:
-    """Whether a slice of the data is one that a slice of the config names, by TFMA's rule.
-
-    The config writes values as text; text that reads as a number is that number.
-    """
-    if slice_ is None:
-        return not key
-    if {feature for feature, _ in key} != {*slice_.feature_keys, *slice_.feature_values}:
-        return False
-    return all(feature not in slice_.feature_values or _typed(slice_.feature_values[feature]) == _typed(value) for feature, value in key)
 
 
 def reasons(config: GateConfig, results: Sequence[SliceResult], features: Collection[str]) -> list[str]:
@@ -87,7 +79,7 @@ def reasons(config: GateConfig, results: Sequence[SliceResult], features: Collec
                 f"slice {result.title}: {result.examples} examples, fewer than min_examples {config.min_examples}; "
                 "evaluate on more data, or take the slice out of the threshold"
             )
-        for threshold, measured in zip(config.thresholds, result.metrics, strict=True):
+        for threshold, measured in zip(config.thresholds, result.metrics, strict=False):  # behind them are the config's metrics
             if any(matches(s, result.key) for s in gated_slices(config, threshold)):
                 found += _missed(threshold, measured, f"slice {result.title} ({result.examples} examples)")
     return found
@@ -96,8 +88,9 @@ def reasons(config: GateConfig, results: Sequence[SliceResult], features: Collec
 def comparisons(config: GateConfig, results: Sequence[SliceResult]) -> tuple[MetricComparison, ...]:
     """Every metric in every slice, for the report; the overall slice first."""
     indices: dict[str, int] = {}
-    for i, threshold in enumerate(config.thresholds):
-        indices.setdefault(_title(threshold), i)
+    for i, metric in enumerate((*config.thresholds, *config.metrics)):
+        if i < len(config.thresholds) or any(result.metrics[i].candidate is not None for result in results):  # plots have no number
+            indices.setdefault(metric.title, i)
     return tuple(
         MetricComparison(
             metric=metric,
@@ -106,10 +99,22 @@ def comparisons(config: GateConfig, results: Sequence[SliceResult]) -> tuple[Met
             baseline=_number(result.metrics[i].baseline),
             candidate=_number(result.metrics[i].candidate),
             difference=_number(result.metrics[i].difference),
+            interval=_interval(config, result.metrics[i]),
         )
         for metric, i in indices.items()
         for result in sorted(results, key=_order)
     )
+
+
+def drift_by_slice(results: Sequence[SliceResult]) -> tuple[SliceDrift, ...]:
+    """How far predictions moved, for the report; the overall slice first."""
+    return tuple(SliceDrift(slice=r.title, outputs=r.drift) for r in sorted(results, key=_order) if r.drift)
+
+
+def _interval(config: GateConfig, measured: Measured) -> Interval | None:
+    if config.confidence is None or measured.estimate is None:
+        return None
+    return measured.estimate(1).interval(config.confidence)
 
 
 def _missing(slice_: Slice | None, results: Sequence[SliceResult], features: Collection[str]) -> Iterator[str]:
@@ -131,13 +136,13 @@ def _missed(threshold: Threshold, measured: Measured, where: str) -> Iterator[st
     needed = {"candidate": candidate} if threshold.max_drop is None else {"candidate": candidate, "baseline": baseline}
     undefined = [f"of the {model} is {'missing' if v is None else v}" for model, v in needed.items() if v is None or not math.isfinite(v)]
     if candidate is None or undefined:
-        yield f"{_title(threshold)}, {where}: the value {' and '.join(undefined)}; look at the predictions, or take another metric"
+        yield f"{threshold.title}, {where}: the value {' and '.join(undefined)}; look at the predictions, or take another metric"
         return
     values = f"candidate {candidate:.7g}"
     if baseline is not None and difference is not None:
         values += f", baseline {baseline:.7g}, difference {difference:+.7g}"
     for bound in _bounds_missed(threshold, candidate, baseline):
-        yield f"{_title(threshold)}, {where}: {values}; {bound}"
+        yield f"{threshold.title}, {where}: {values}; {bound}"
 
 
 def _bounds_missed(threshold: Threshold, candidate: float, baseline: float | None) -> Iterator[str]:
@@ -146,14 +151,17 @@ def _bounds_missed(threshold: Threshold, candidate: float, baseline: float | Non
         yield f"the candidate must be at least lower_bound {low:g}"
     if high is not None and candidate > high + ROUNDING * abs(high):
         yield f"the candidate must be at most upper_bound {high:g}"
-    if drop is not None and baseline is not None:
-        worse = baseline - candidate if threshold.rises else candidate - baseline
-        if worse > drop + ROUNDING * max(abs(baseline), abs(candidate)):
-            yield f"the candidate may be worse than the baseline by at most max_drop {drop:g}"
+    if drop is not None and not keeps_drop(threshold, Measured(baseline, candidate)):
+        yield f"the candidate may be worse than the baseline by at most max_drop {drop:g}"
 
 
-def _title(threshold: Threshold) -> str:
-    return threshold.name if threshold.output is None else f"{threshold.name} of output {threshold.output!r}"
+def keeps_drop(threshold: Threshold, measured: Measured) -> bool:
+    """Whether a loss as measured is within a threshold's max_drop; without one, or without a number, it isn't."""
+    baseline, candidate, drop = measured.baseline, measured.candidate, threshold.max_drop
+    if baseline is None or candidate is None or drop is None:
+        return False
+    worse = baseline - candidate if threshold.rises else candidate - baseline
+    return worse <= drop + ROUNDING * max(abs(baseline), abs(candidate))
 
 
 def _order(result: SliceResult) -> tuple[object, ...]:
@@ -162,13 +170,3 @@ def _order(result: SliceResult) -> tuple[object, ...]:
 
 def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _typed(value: str | int | float) -> str | int | float:
-    """A slice's value as TFMA compares it."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value) if "." in value else int(value)
-    except ValueError:
-        return value

@@ -1,5 +1,7 @@
 """Loads whatever a Trainer saved."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from tfx_edge.optimize.error_text import one_line
@@ -15,7 +17,9 @@ from tfx_edge.schemas import EdgeError
 _CURE = "save it with tfx_edge.pipelines.save_model(model, fn_args) in run_fn"
 
 
-def load_float_model(path: str, transform_graph: str | None = None, model_fn: str | None = None) -> FloatModel:
+def load_float_model(
+    path: str, transform_graph: str | None = None, model_fn: str | None = None, signature: str | None = None
+) -> FloatModel:
     """Loads a SavedModel as a function on named transformed features.
 
     Tried in this order: a Keras 2 SavedModel; an object that can be called on the features; a serving signature on named
@@ -25,6 +29,7 @@ def load_float_model(path: str, transform_graph: str | None = None, model_fn: st
         path: a SavedModel folder.
         transform_graph: folder of the TransformGraph artifact; needed where the signature must be cut.
         model_fn: import path of a function that builds the Keras model, for a SavedModel without Keras metadata.
+        signature: take this signature and nothing else, on named features or on serialized tf.Examples.
 
     Raises:
         EdgeError: no way fits, or a weight is NaN or infinite; the text names the model and the fix.
@@ -32,7 +37,7 @@ def load_float_model(path: str, transform_graph: str | None = None, model_fn: st
     if not tf.saved_model.contains_saved_model(path):
         raise EdgeError(f"no SavedModel at {path}; expected a folder with saved_model.pb, as a Trainer writes it")
     try:
-        model = _load(path, transform_graph)
+        model = _load(path, transform_graph) if signature is None else _load_signature(path, transform_graph, signature)
     except (OSError, tf.errors.OpError) as error:  # what TensorFlow raises on files that are damaged or gone
         raise EdgeError(f"the model at {path} can't be read: {one_line(error)}; save it again") from error
     if model.keras_model is None and model_fn is not None:
@@ -54,6 +59,18 @@ def _load(path: str, transform_graph: str | None) -> FloatModel:
     if signature is None or not takes_examples(signature):
         inputs = f"its inputs are {', '.join(model.signature.input_names)}" if model else f"it has no signature {SERVING!r}"
         raise EdgeError(f"the model at {path} can't be called on the transformed features: {inputs}; {_CURE}")
+    return _cut(path, loaded, signature, transform_graph)
+
+
+def _load_signature(path: str, transform_graph: str | None, name: str) -> FloatModel:
+    loaded = tf.saved_model.load(path)
+    if name not in loaded.signatures:
+        raise EdgeError(f"the model at {path} has no signature {name!r}; it has {', '.join(sorted(loaded.signatures))}; name one of these")
+    model = from_signature(loaded, name)
+    return _cut(path, loaded, loaded.signatures[name], transform_graph) if model is None else model
+
+
+def _cut(path: str, loaded: Any, signature: Any, transform_graph: str | None) -> FloatModel:
     if transform_graph is None:
         raise EdgeError(f"the model at {path} takes serialized tf.Examples; give transform_graph, to cut it behind Transform, or {_CURE}")
     return cut_behind_transform(loaded, signature, transform_graph)

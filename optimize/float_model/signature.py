@@ -13,12 +13,12 @@ SERVING = "serving_default"
 def takes_examples(signature: Any) -> bool:
     """Whether a signature takes serialized tf.Examples: one input, a vector of strings."""
     specs = list(signature.structured_input_signature[1].values())
-    return len(specs) == 1 and specs[0].dtype == tf.string
+    return len(specs) == 1 and specs[0].dtype == tf.string and specs[0].shape.rank in (None, 1)
 
 
-def from_signature(loaded: Any) -> FloatModel | None:
-    """Wraps the signature `serving_default`, or returns None when there is none on named features."""
-    signature = loaded.signatures.get(SERVING)
+def from_signature(loaded: Any, name: str = SERVING) -> FloatModel | None:
+    """Wraps a signature, or returns None when there is none of that name on named features."""
+    signature = loaded.signatures.get(name)
     if signature is None or takes_examples(signature):
         return None
     inputs = signature.structured_input_signature[1]

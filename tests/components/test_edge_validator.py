@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ SLICES = (
 
 
 def config(*thresholds: Threshold, **fields: Any) -> GateConfig:
-    return GateConfig(label_key="label", thresholds=thresholds or (ACCURACY,), **fields)
+    return GateConfig(label_key="label", thresholds=thresholds or (ACCURACY,), **{"layer_examples": 0, **fields})
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +61,9 @@ def gate(models: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> C
 def good(gate: Callable[..., SimpleNamespace], models: SimpleNamespace) -> SimpleNamespace:
     """An int8 model that keeps every bound, with a second metric on a slice of its own."""
     loads: list[str] = []
-    load, try_model = model_pair.load_float_model, model_pair.try_model
+    load, try_model = model_pair.load_baseline, model_pair.try_model
     with pytest.MonkeyPatch.context() as patch:  # they run as they are, and are counted
-        patch.setattr(model_pair, "load_float_model", lambda *a: (loads.append("baseline"), load(*a))[1])
+        patch.setattr(model_pair, "load_baseline", lambda *a: (loads.append("baseline"), load(*a))[1])
         patch.setattr(model_pair, "try_model", lambda *a: (loads.append("candidate"), try_model(*a))[1])
         result = gate(
             model=models.int8,
@@ -232,9 +233,9 @@ def test_a_loss_in_one_slice_is_refused_though_overall_it_passes(
 def test_without_our_own_reasons_tfmas_verdict_and_count_still_refuse(
     gate: Callable[..., SimpleNamespace], models: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluate = gate_module.evaluate
+    evaluate, one_more = gate_module.evaluate, lambda evaluated: dataclasses.replace(evaluated, examples=evaluated.examples + 1)
     monkeypatch.setattr(gate_module, "reasons", lambda *_: [])
-    monkeypatch.setattr(gate_module, "evaluate", lambda *a: evaluate(*a) + 1)
+    monkeypatch.setattr(gate_module, "evaluate", lambda *a: one_more(evaluate(*a)))
     text = refused(gate(model=gate_data.shuffled_weights(models.float32), data=gate_data.examples(100)))
     assert "TFMA's validation: sparse_categorical_accuracy, slice Overall" in text
     assert "TFMA evaluated 100 of 101 examples" in text
@@ -244,7 +245,7 @@ def test_everything_that_can_be_told_from_one_evaluation_is_told(gate: Callable[
     always_the_same = gate_data.flatbuffer(models.keras, lambda model, x: 0 * model(x) + 1 / 3)
     correlation, flips = (
         Threshold(metric="SquaredPearsonCorrelation", max_drop=1.0, higher_is_better=True),
-        Threshold(metric="SymmetricFlipRate", upper_bound=1.0),
+        Threshold(metric="SymmetricFlipRate", upper_bound=0.0),
     )
     slices = (Slice(feature_keys=("group",)), Slice(feature_values={"group": "9"}), Slice(feature_keys=("hour",)))
     result = gate(
@@ -260,13 +261,13 @@ def test_everything_that_can_be_told_from_one_evaluation_is_told(gate: Callable[
     assert "slice hour: no feature 'hour' in the examples" in text
     assert "SparseCategoricalAccuracy, slice group=0" in text
     assert "the value of the candidate is nan" in text
-    assert "SymmetricFlipRate, slice Overall (400 examples): the value of the candidate is missing" in text
+    assert "SymmetricFlipRate, slice Overall (400 examples): candidate 0." in text and "at most upper_bound 0" in text
     assert result.report.metrics, "what could be measured is in the report"
 
 
 UNUSABLE: dict[str, tuple[Callable[[SimpleNamespace], bytes], str]] = {
     "truncated": (lambda m: m.float32[: len(m.float32) // 2], "candidate: a damaged LiteRT flatbuffer"),
-    "kills the interpreter": (lambda m: gate_data.killing(m.float32), "candidate: it killed the interpreter with SIGSEGV"),
+    "kills the interpreter": (lambda m: gate_data.killing(m.keras), "candidate: loading it killed the process with SIGSEGV"),
     "needs a newer runtime": (
         lambda m: gate_data.needing_runtime(m.float32, b"99.1.0"),
         "candidate: it needs the runtime of TensorFlow Lite 99.1.0",
@@ -295,9 +296,7 @@ def test_a_candidate_that_never_comes_back_is_refused(gate: Callable[..., Simple
     endless = gate_data.flatbuffer(
         models.keras, lambda model, x: tf.while_loop(lambda y: tf.reduce_sum(y) > -1.0, lambda y: (y * 0.5,), (model(x),))[0]
     )
-    assert "candidate: it didn't finish within 4 s, predicting 256 examples" in refused(
-        gate(model=endless, config=config(time_limit_s=4.0))
-    )
+    assert "candidate: predicting 256 examples didn't finish within 4 s" in refused(gate(model=endless, config=config(time_limit_s=4.0)))
 
 
 def test_a_baseline_that_predicts_infinity_is_a_refusal(
@@ -333,7 +332,7 @@ def test_each_output_has_its_thresholds(gate: Callable[..., SimpleNamespace], tm
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no such split": ({"config": config(split="test")}, "split 'test': not in the examples"),
-    "no such label": ({"config": GateConfig(label_key="lable", thresholds=(ACCURACY,))}, "label_key 'lable': no such feature"),
+    "no such label": ({"config": GateConfig(label_key="lable", thresholds=(ACCURACY,))}, "label 'lable': no such feature"),
     "no such metric": ({"config": config(Threshold(metric="Accurracy", lower_bound=0))}, "did you mean 'Accuracy'?"),
     "not a number": (
         {"config": config(Threshold(metric="Precision", config={"thresholds": [0.4, 0.5]}, lower_bound=0))},

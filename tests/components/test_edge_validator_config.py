@@ -11,7 +11,8 @@ from tfx.types import channel, standard_artifacts
 
 from tfx_edge.components import keys
 from tfx_edge.components.edge_validator.component import EdgeValidator
-from tfx_edge.components.edge_validator.eval_config import eval_config, evaluated_slices, metric_names
+from tfx_edge.components.edge_validator.eval_config import eval_config, metric_names
+from tfx_edge.components.edge_validator.slices import evaluated_slices
 from tfx_edge.schemas import ConfigError, EdgeError, GateConfig, Slice, Threshold
 from tfx_edge.schemas.artifact_types import EdgeReport
 

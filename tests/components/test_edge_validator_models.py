@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfx_edge.components.edge_validator.model_pair import ModelFault, ModelPair, ModelPaths
+from tfx_edge.components.edge_validator.model_pair import ModelFault, ModelPair, Models
 from tfx_edge.schemas import EdgeError
 
 
@@ -29,7 +30,7 @@ def pair(
     outputs: Sequence[str | None] = (None,),
 ) -> ModelPair:
     (tmp_path / "tflite").write_bytes(candidate or models.float32)
-    return ModelPair(ModelPaths(str(tmp_path / "tflite"), baseline or models.baseline), 60, outputs)
+    return ModelPair(Models(str(tmp_path / "tflite"), baseline or models.baseline, outputs=tuple(outputs), time_limit_s=60))
 
 
 def test_predictions_are_those_of_each_model(models: SimpleNamespace, tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_running_out_of_memory_is_nobodys_fault(models: SimpleNamespace, tmp_pat
     def exhausted(*_: object) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
 
-    monkeypatch.setattr(type(both._baseline), "predict", exhausted)
+    monkeypatch.setattr(both, "_baseline", dataclasses.replace(both._baseline, predict=exhausted))
     with pytest.raises(tf.errors.ResourceExhaustedError):
         both.predict(models.data)
 

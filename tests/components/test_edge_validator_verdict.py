@@ -4,7 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from tfx_edge.components.edge_validator.verdict import Measured, SliceResult, comparisons, matches, reasons
+from tfx_edge.components.edge_validator.slices import matches
+from tfx_edge.components.edge_validator.verdict import Measured, SliceResult, comparisons, reasons
 from tfx_edge.schemas import GateConfig, Slice, Threshold
 
 FEATURES = ("label", "digit", "city")

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from json_schemas import documents
 
@@ -36,7 +36,7 @@ def test_a_published_schema_is_a_valid_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])  # shrinking takes minutes
 def test_what_a_schema_accepts_is_read_and_written_back_or_refused_in_one_line(name: str, data: st.DataObject) -> None:
     config, schema = CONFIGS[name], json_schema(CONFIGS[name])
     document = data.draw(documents(schema))

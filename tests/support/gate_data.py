@@ -134,13 +134,18 @@ def shuffled_weights(model: bytes, seed: int = 0) -> bytes:
     return edited(model, edit)
 
 
-def killing(model: bytes) -> bytes:
-    """The flatbuffer with a signature of a graph that it hasn't: LiteRT dies on loading it."""
+def killing(model: tf_keras.Model) -> bytes:
+    """A flatbuffer whose main graph calls itself for ever: LiteRT runs out of stack when it loads it, and dies."""
+
+    def branching(model: tf_keras.Model, x: tf.Tensor) -> tf.Tensor:
+        return tf.cond(x[0, 0] > 0, lambda: model(x), lambda: 1 - model(x))
 
     def edit(parsed: Any) -> None:
-        parsed.signatureDefs[0].subgraphIndex = 50
+        for operator in parsed.subgraphs[0].operators:
+            if isinstance(operator.builtinOptions, flatbuffer_schema.IfOptionsT):
+                operator.builtinOptions.thenSubgraphIndex = operator.builtinOptions.elseSubgraphIndex = 0
 
-    return edited(model, edit)
+    return edited(flatbuffer(model, branching), edit)
 
 
 def needing_runtime(model: bytes, version: bytes) -> bytes:
@@ -210,7 +215,7 @@ def edge_model(folder: Path, model: bytes) -> Any:
 def _examples(folder: Path, data: Mapping[str, np.ndarray]) -> standard_artifacts.Examples:
     rows = [
         example({name: [a[i]] if isinstance(a[i], bytes) else np.ravel(a[i]).tolist() for name, a in data.items()})
-        for i in range(len(data["label"]))
+        for i in range(len(next(iter(data.values()))))
     ]
     return examples_artifact(folder, {"eval": (rows[::2], rows[1::2])})
 

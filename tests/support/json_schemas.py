@@ -37,6 +37,8 @@ def _numbers(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[
 
 
 def _arrays(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "prefixItems" in schema:
+        return st.tuples(*(documents(item, root) for item in schema["prefixItems"])).map(list)
     least = schema.get("minItems", 0)
     return st.lists(documents(schema.get("items", {}), root), min_size=least, max_size=least + 2)
 
@@ -44,7 +46,8 @@ def _arrays(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[A
 def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "properties" not in schema:
         values = schema.get("additionalProperties", {})
-        return st.dictionaries(_TEXT, _ANY if values is True else documents(values, root), max_size=2)
+        least = schema.get("minProperties", 0)
+        return st.dictionaries(_TEXT, _ANY if values is True else documents(values, root), min_size=least, max_size=least + 2)
     properties = {name: documents(value, root) for name, value in schema["properties"].items()}
     required = {name: properties[name] for name in schema.get("required", ())}
     return st.fixed_dictionaries(required, optional={name: value for name, value in properties.items() if name not in required})
