@@ -36,7 +36,7 @@ from tfx_edge.litert.ranges import RangeCollector
 from tfx_edge.litert.runner import Runner, quantize
 from tfx_edge.schemas import GateConfig, QuantizationConfig, Slice, Threshold
 
-SIZE, CLASSES, PREDICTED, EVALUATED, BATCH = 96, 10, 256, 1024, 256
+SIZE, CLASSES, PREDICTED, EVALUATED, BATCH = 96, 10, 256, 3072, 256
 THREADS = 1  # as stock, and as the gate by default: Beam's workers are what uses the cores
 BEAM_ARGS = ["--runner=DirectRunner", "--direct_running_mode=in_memory", "--direct_num_workers=1"]
 

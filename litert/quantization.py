@@ -49,7 +49,8 @@ def dequantize(values: NDArray[Any], scale: float, zero_point: int) -> NDArray[n
     # A difference of 16-bit integers is exact in float32; the product is then rounded once, as in LiteRT's DEQUANTIZE.
     real = np.subtract(values, zero_point, dtype=np.float32 if values.dtype.itemsize <= 2 else np.float64)
     real *= scale
-    return real.astype(np.float32, copy=False)
+    rounded: NDArray[np.float32] = real.astype(np.float32, copy=False)
+    return rounded
 
 
 def to_input(spec: TensorSpec, values: NDArray[Any], source: str, takes_nan: bool = True) -> NDArray[Any]:

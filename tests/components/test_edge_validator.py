@@ -1,5 +1,4 @@
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +10,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from ai_edge_litert.interpreter import Interpreter
+from gate_data import pushed, refused
 from tfx.components.evaluator import constants
-from tfx.components.pusher.executor import Executor as PusherExecutor
-from tfx.types import standard_artifacts
 
 from tfx_edge.components.edge_validator import gate as gate_module
 from tfx_edge.components.edge_validator import model_pair
@@ -109,27 +107,6 @@ def slice_masks(data: dict[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]
         yield f"city={name.decode()}, group=0", (city == name) & (group == 0)
     for label in range(3):
         yield f"label={label}", data["label"] == label
-
-
-def refused(result: SimpleNamespace) -> str:
-    """Asserts that a candidate wasn't blessed in any form; returns the reasons."""
-    assert result.files == ["NOT_BLESSED"]
-    assert result.blessing.get_int_custom_property("blessed") == 0
-    assert not result.report.blessed
-    assert pushed(result) == []
-    return "\n".join(result.report.reasons)
-
-
-def pushed(result: SimpleNamespace) -> list[str]:
-    """What TFX's own Pusher makes of the blessing: the files that it pushes."""
-    target = result.evaluation.parent / "pushed"
-    artifact = gate_data.artifact(standard_artifacts.PushedModel, result.evaluation.parent / "pushed_model", 20)
-    PusherExecutor().Do(
-        {"model": [result.model], "model_blessing": [result.blessing]},
-        {"pushed_model": [artifact]},
-        {"push_destination": json.dumps({"filesystem": {"base_directory": str(target)}})},
-    )
-    return sorted(p.name for p in target.rglob("*") if p.is_file())
 
 
 def test_a_good_model_is_blessed_and_pushed(good: SimpleNamespace) -> None:

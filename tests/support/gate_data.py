@@ -1,5 +1,6 @@
 """A small classifier, the examples it is judged on, and flatbuffers that are good or damaged in one way."""
 
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from ai_edge_litert import schema_py_generated as flatbuffer_schema
 from example_shards import example, examples_artifact, schema, schema_artifact, transform_graph_artifact
 from flatbuffers import Builder
 from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx.components.pusher.executor import Executor as PusherExecutor
 from tfx.types import standard_artifacts
 
 from tfx_edge.components import keys
@@ -204,6 +206,27 @@ def run_gate(
         files=sorted(p.name for p in (folder / "blessing").iterdir()),
         evaluation=folder / "evaluation",
     )
+
+
+def refused(result: SimpleNamespace) -> str:
+    """Asserts that a candidate wasn't blessed in any form; returns the reasons."""
+    assert result.files == ["NOT_BLESSED"]
+    assert result.blessing.get_int_custom_property("blessed") == 0
+    assert not result.report.blessed
+    assert pushed(result) == []
+    return "\n".join(result.report.reasons)
+
+
+def pushed(result: SimpleNamespace) -> list[str]:
+    """What TFX's own Pusher makes of the blessing: the files that it pushes."""
+    target = result.evaluation.parent / "pushed"
+    made = artifact(standard_artifacts.PushedModel, result.evaluation.parent / "pushed_model", 20)
+    PusherExecutor().Do(
+        {"model": [result.model], "model_blessing": [result.blessing]},
+        {"pushed_model": [made]},
+        {"push_destination": json.dumps({"filesystem": {"base_directory": str(target)}})},
+    )
+    return sorted(p.name for p in target.rglob("*") if p.is_file())
 
 
 def edge_model(folder: Path, model: bytes) -> Any:
