@@ -84,7 +84,7 @@ def test_the_wheel_holds_the_package_and_the_json_schemas_and_nothing_of_the_che
     assert {"schemas", "optimize", "litert", "components", "pipelines", "cli"} <= folders
     assert not folders & {"tests", "benchmarks", "docs", "requirements"}
     assert "tfx_edge/setup.py" not in names
-    assert {"tfx_edge/py.typed", "tfx_edge/schemas/json/GateConfig.json"} <= set(names)
+    assert {"tfx_edge/py.typed", "tfx_edge/schemas/json/GateConfig.json", "tfx_edge/schemas/targets/tflm.json"} <= set(names)
     assert all(name.startswith(("tfx_edge/", "tfx_edge-")) for name in names)
 
 
