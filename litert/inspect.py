@@ -34,11 +34,17 @@ def operators(model: bytes) -> dict[str, int]:
     """How often each operator occurs in all graphs of the model, by LiteRT's name, sorted; custom ones as `custom:<name>`.
 
     Raises:
-        EdgeError: not a flatbuffer.
+        EdgeError: not a flatbuffer, or one of its operators has no code.
     """
     parsed = parse(model)
-    names = [operator_name(code) for code in parsed.operatorCodes]
-    counts = Counter(names[op.opcodeIndex] for graph in parsed.subgraphs for op in graph.operators or ())
+    codes = parsed.operatorCodes or ()
+    used = Counter(op.opcodeIndex for graph in parsed.subgraphs or () for op in graph.operators or ())
+    unknown = sorted(set(used) - set(range(len(codes))))
+    if unknown:
+        raise EdgeError(f"a damaged LiteRT flatbuffer: operator code {unknown[0]}, the file has {len(codes)}; export the model again")
+    counts: Counter[str] = Counter()
+    for index, count in used.items():
+        counts[operator_name(codes[index])] += count
     return dict(sorted(counts.items()))
 
 
@@ -59,9 +65,10 @@ def quantized_tensors(model: bytes) -> list[str]:
 def operator_name(code: Any) -> str:
     """LiteRT's name of an operator code, for example `FULLY_CONNECTED`."""
     if code.customCode:
-        return CUSTOM + str(code.customCode, "utf-8")
+        return CUSTOM + str(code.customCode, "utf-8", "replace")
     # Codes above 127 don't fit the older of the two fields, which then holds a placeholder.
-    return str(_BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)])
+    number = max(code.builtinCode, code.deprecatedBuiltinCode)
+    return str(_BUILTIN_NAMES.get(number, f"UNKNOWN_{number}"))
 
 
 def minimum_runtime(model: bytes) -> str | None:
@@ -130,10 +137,10 @@ def _metadata(parsed: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def _version(text: str) -> tuple[int, ...] | None:
-    numbers = re.match(r"\d+(\.\d+)*", text)
+    numbers = re.fullmatch(r"(\d+(?:\.\d+)*)(?:-\w+)?", text)  # 2.22.0-dev0 is a version, "1." is damage
     if numbers is None:
         return None
-    parts = [int(part) for part in numbers[0].split(".")]
+    parts = [int(part) for part in numbers[1].split(".")]
     while parts and parts[-1] == 0:  # 2.3 is 2.3.0
         parts.pop()
     return tuple(parts)

@@ -81,6 +81,10 @@ def test_binary_classification_with_plots(tmp_path: Path) -> None:
         )
         np.testing.assert_allclose(values(result, "BinaryAccuracy", slice_), [((s > 0.5) == label[rows]).mean() for s in scores], rtol=1e-6)
     assert {"confusionMatrixAtThresholds", "calibrationHistogramBuckets"} <= set(plots(result)[""][""])
+    shown = tfma.load_eval_result(str(result.evaluation), model_name="candidate")
+    table = tfma.view.render_slicing_metrics(shown, slicing_column="group")
+    assert sorted(row["slice"] for row in table.data) == ["group:0", "group:1", "group:2"]
+    assert "calibrationHistogramBuckets" in tfma.view.render_plot(shown).data
 
 
 def test_one_class_and_averages_over_classes(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 import hashlib
 import subprocess
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
 from tfx_edge.schemas import EdgeError
@@ -37,6 +40,8 @@ def test_the_gzipped_size_is_gzips_own_and_does_not_change_with_time(image_model
         ("2.3", "2.3.0", True),
         ("2.3.1", "2.3", False),
         (None, "1.0", True),
+        ("2.22.0-dev0", "2.22.0", True),
+        ("1.", "99.0", False),  # damage, not a version
         ("UNKNOWN", "99.0", False),
         ("2.3.0", "unreleased", False),
     ],
@@ -67,3 +72,21 @@ def test_a_damaged_file_is_an_error(image_model: bytes, size: int) -> None:
 def test_a_file_that_is_no_flatbuffer_is_an_error() -> None:
     with pytest.raises(EdgeError, match=r"no TFL3 identifier\); expected a .tflite file"):
         inspect.operators(b"PK\3\4" * 100)
+
+
+def test_an_operator_without_a_code_is_damage_and_one_of_an_unknown_code_is_named_so(scalar_model: bytes) -> None:
+    def without_code(parsed: Any) -> None:
+        parsed.subgraphs[0].operators[0].opcodeIndex = 99
+
+    def unknown_code(parsed: Any) -> None:
+        parsed.operatorCodes[0].builtinCode = 9999
+
+    with pytest.raises(EdgeError, match="a damaged LiteRT flatbuffer: operator code 99, the file has 2"):
+        inspect.operators(edited(scalar_model, without_code))
+    assert "UNKNOWN_9999" in inspect.operators(edited(scalar_model, unknown_code))
+
+
+def edited(model: bytes, edit: Callable[[Any], None]) -> bytes:
+    parsed = inspect.parse(model)
+    edit(parsed)
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
