@@ -50,7 +50,7 @@ def find_entry(parsed: Any, signature: str | None, name: str) -> Entry:
 
     Raises:
         EdgeError: there is no such signature, it doesn't fit the graph that it names, or the graph has operators that LiteRT
-            has not, or that draw at random.
+            has not, that draw at random, or that write to a constant.
     """
     operators = [operator_name(code) for code in parsed.operatorCodes or ()]
     _refuse_custom(_kinds(parsed.subgraphs, operators), name)
@@ -70,6 +70,7 @@ def find_entry(parsed: Any, signature: str | None, name: str) -> Entry:
         raise EdgeError(f"{name}: signature {key!r} has {len(inputs)} inputs and {len(outputs)} outputs; export a function of examples")
     run = _reachable(parsed, operators, int(found.subgraphIndex))
     _refuse_random(_kinds(run, operators), name)
+    _refuse_overwritten(parsed, name)
     return Entry(
         signature=key,
         subgraph=int(found.subgraphIndex),
@@ -94,6 +95,16 @@ def _refuse_random(kinds: set[str], name: str) -> None:
     random = sorted(kinds & {"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
     if random:
         raise EdgeError(f"{name}: {', '.join(random)} draws at random, so no two predictions are alike; export the model for inference")
+
+
+def _refuse_overwritten(parsed: Any, name: str) -> None:
+    """LiteRT lets an operator write where a constant lies; what comes of it changes from run to run, up to its death."""
+    for graph in parsed.subgraphs:
+        for index in (index for op in graph.operators or () for index in op.outputs):
+            tensor = graph.tensors[index] if 0 <= index < len(graph.tensors) else None
+            data = None if tensor is None or not 0 <= tensor.buffer < len(parsed.buffers) else parsed.buffers[tensor.buffer].data
+            if data is not None and len(data):
+                raise EdgeError(f"{name}: an operator writes to the constant {_text(tensor.name)!r}; it is damaged, export it again")
 
 
 def _choose(signatures: list[Any], wanted: str | None, name: str) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tfx_edge.litert.child import Note, call_in_child
@@ -48,7 +49,23 @@ def _try(note: Note, model: bytes, features: dict[str, NDArray[Any]], signature:
         note("loading it")
         runner = Runner(model, signature=signature)
         note(f"predicting {len(next(iter(features.values()), ()))} examples")
-        runner(features)
+        together = runner(features)
+        note("predicting the first example alone")
+        alone = runner({name: values[:1] for name, values in features.items()})
+        mixed = [spec.name for spec in runner.signature.outputs if not _alike(together[spec.name][:1], alone[spec.name], spec.scale or 0.0)]
+        if mixed:
+            return (
+                f"output {mixed[0]!r} of an example depends on the others in its batch: it is another when the first one is predicted "
+                "alone, as on a device; take what reduces over the batch out of the model"
+            )
     except Exception as error:  # noqa: BLE001 - whatever a flatbuffer makes these raise, it is the flatbuffer's fault
         return " ".join(str(error).split()) or type(error).__name__
     return None
+
+
+def _alike(together: NDArray[Any], alone: NDArray[Any], step: float) -> bool:
+    """Whether two predictions of an example are the same, but for rounding: one in a thousand, or one step of a quantized output."""
+    if together.dtype.kind != "f":
+        return bool(np.array_equal(together, alone))
+    size = float(np.max(np.abs(together), initial=0.0))
+    return bool(np.allclose(together, alone, rtol=0.0, atol=1e-3 * size + 1.001 * step, equal_nan=True))

@@ -244,6 +244,10 @@ def test_everything_that_can_be_told_from_one_evaluation_is_told(gate: Callable[
 
 UNUSABLE: dict[str, tuple[Callable[[SimpleNamespace], bytes], str]] = {
     "truncated": (lambda m: m.float32[: len(m.float32) // 2], "candidate: a damaged LiteRT flatbuffer"),
+    "mixes the rows of a batch": (
+        lambda m: gate_data.flatbuffer(m.keras, lambda model, x: model(x - tf.reduce_mean(x, axis=0, keepdims=True))),
+        "candidate: output 'probabilities' of an example depends on the others in its batch",
+    ),
     "kills the interpreter": (lambda m: gate_data.killing(m.keras), "candidate: loading it killed the process with SIGSEGV"),
     "needs a newer runtime": (
         lambda m: gate_data.needing_runtime(m.float32, b"99.1.0"),

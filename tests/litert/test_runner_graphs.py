@@ -78,9 +78,16 @@ def of_operator_9(parsed: Any) -> None:
     parsed.subgraphs[0].operators[0].opcodeIndex = 9
 
 
+def onto_a_constant(parsed: Any) -> None:
+    graph = parsed.subgraphs[0]
+    constant = next(tensor.buffer for tensor in graph.tensors if parsed.buffers[tensor.buffer].data is not None)
+    graph.tensors[graph.operators[0].outputs[0]].buffer = constant  # LiteRT writes there, and may die of it
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
+        (onto_a_constant, "an operator writes to the constant 'y_tensor'; it is damaged"),
         (of_graph_50, "signature 'double' is of graph 50, the file has 1"),
         (of_tensor_9, "the inputs and outputs of signature 'double' aren't those of its graph"),
         (of_a_constant, "the inputs and outputs of signature 'double' aren't those of its graph"),
