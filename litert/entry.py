@@ -101,8 +101,10 @@ def _refuse_overwritten(parsed: Any, name: str) -> None:
     """LiteRT lets an operator write where a constant lies; what comes of it changes from run to run, up to its death."""
     for graph in parsed.subgraphs:
         for index in (index for op in graph.operators or () for index in op.outputs):
-            tensor = graph.tensors[index] if 0 <= index < len(graph.tensors) else None
-            data = None if tensor is None or not 0 <= tensor.buffer < len(parsed.buffers) else parsed.buffers[tensor.buffer].data
+            if not 0 <= index < len(graph.tensors) or not 0 <= graph.tensors[index].buffer < len(parsed.buffers):
+                continue  # which LiteRT refuses
+            tensor = graph.tensors[index]
+            data = parsed.buffers[tensor.buffer].data
             if data is not None and len(data):
                 raise EdgeError(f"{name}: an operator writes to the constant {_text(tensor.name)!r}; it is damaged, export it again")
 

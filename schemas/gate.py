@@ -1,5 +1,6 @@
 """EdgeValidator: what a candidate must keep to be blessed."""
 
+import re
 from typing import Any, Literal
 
 from pydantic import Field
@@ -28,6 +29,11 @@ class Budget(Config):
     operators: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="The only operators that the device's runtime has, by LiteRT's names: CONV_2D, SOFTMAX."
     )
+
+    def check(self) -> None:
+        wrong = [name for name in self.operators or () if not re.fullmatch(r"[A-Z][A-Z0-9_]*|custom:.+", name)]
+        if wrong:
+            raise ValueError(f"operators: {wrong[0]!r} is none of LiteRT's names, which are written as CONV_2D; write it so")
 
 
 class DriftLimit(Config):
@@ -72,7 +78,7 @@ class GateConfig(Config):
     correction: Literal["none", "holm"] = Field(
         default="none", description="holm: confidence holds for all max_drops and slices together (Holm's step-down), not for each."
     )
-    seed: int = Field(default=0, ge=0, description="Of the resamples that tell how certain a metric is that is no mean, as AUC.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the resamples that tell how certain a metric is that is no mean, as AUC.")
     drift: tuple[DriftLimit, ...] = Field(default=(), description="Limits on how far predictions may move.")
     layer_examples: int = Field(
         default=32, ge=0, le=64, description="Examples for the report's table of errors by operator; 0 leaves the table out."
@@ -87,8 +93,8 @@ class GateConfig(Config):
         description="Functions in the baseline's SavedModel, as tft_layer, applied to the examples for both models, as in TFMA.",
     )
     split: str = Field(default="eval", min_length=1, description="The split of the examples to evaluate on.")
-    batch_size: int = Field(default=256, ge=1, description="Examples in one prediction step.")
-    num_threads: int = Field(default=1, ge=1, description="Threads that LiteRT may use in one prediction.")
+    batch_size: int = Field(default=256, ge=1, le=1_000_000, description="Examples in one prediction step.")
+    num_threads: int = Field(default=1, ge=1, le=256, description="Threads that LiteRT may use in one prediction.")
     time_limit_s: float = Field(
         default=120.0, gt=0, description="Seconds that the candidate may take to load and predict its first batch, in a process of its own."
     )
@@ -98,6 +104,10 @@ class GateConfig(Config):
             raise ValueError(
                 f"label_key {self.label_key!r} and label_keys {self.label_keys}; give label_key, or label_keys with one for each output"
             )
+        if self.confidence is not None and all(t.max_drop is None for t in self.thresholds):
+            raise ValueError(f"confidence {self.confidence} and no max_drop for it to hold; give one, or drop the confidence")
+        if self.correction != "none" and self.confidence is None:
+            raise ValueError(f"correction {self.correction!r} and no confidence to correct; give confidence, 0.95 say")
         self._check_outputs()
         self._check_names()
 

@@ -77,6 +77,7 @@ class SliceStatistics(Config):
 
     key: tuple[tuple[str, str | int | float], ...] = Field(description="Features and values, as TFMA names the slice; empty: overall.")
     examples: int = Field(ge=0)
+    weighted: int = Field(ge=0, description="Those with a weight other than 0; all of them where examples have no weights.")
     means: tuple[PairedMean | None, ...] = Field(
         description="One for each threshold of the gate, in its order; None where the metric is no mean over examples, or no number."
     )

@@ -16,6 +16,8 @@ class Slice(Config):
     feature_values: dict[str, str] = Field(default_factory=dict, description="Only the examples with these values, written as text.")
 
     def check(self) -> None:
+        if len(set(self.feature_keys)) < len(self.feature_keys):
+            raise ValueError(f"feature_keys {self.feature_keys} name a feature twice; name it once")
         if "" in self.feature_keys or "" in self.feature_values:
             raise ValueError("a feature named ''; name the feature to slice by")
         if not self.feature_keys and not self.feature_values:
@@ -116,6 +118,10 @@ class Threshold(Metric):
                 f"metric {self.metric!r} compares candidate and baseline already, so max_drop {self.max_drop} has no meaning; "
                 "give it an upper_bound or a lower_bound"
             )
+        named = metrics.higher_is_better(self.metric)
+        if self.higher_is_better is not None and named is not None and self.higher_is_better != named:
+            better = "higher" if named else "lower"
+            raise ValueError(f"metric {self.metric!r} with higher_is_better {self.higher_is_better}; {better} is better, leave it out")
         if self.lower_bound is not None and self.upper_bound is not None and self.lower_bound > self.upper_bound:
             raise ValueError(f"lower_bound {self.lower_bound} is above upper_bound {self.upper_bound}; no value is within")
         if self.max_drop is not None:

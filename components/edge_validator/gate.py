@@ -64,7 +64,9 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
     """
     features = adapter(evidence.sources[0]).TypeSpecs()
     for label in config.label_features if not config.preprocessing_function_names else ():  # which may make the labels
-        _check_label(label, features)
+        _check_feature("label", label, features)
+    if config.example_weight_key is not None and not config.preprocessing_function_names:
+        _check_feature("example_weight_key", config.example_weight_key, features)
     flatbuffer = read_bytes(evidence.candidate)
     reference = cache(lambda: _float_flatbuffer(evidence, config))
     found: list[str] = []
@@ -131,11 +133,11 @@ def _float_flatbuffer(evidence: Evidence, config: GateConfig) -> bytes:
     return float_flatbuffer(evidence.baseline, evidence.transform_graph, config.signature)
 
 
-def _check_label(label: str, features: dict[str, tf.TypeSpec]) -> None:
-    if label not in features:
-        raise EdgeError(f"label {label!r}: no such feature in the examples, which have {', '.join(sorted(features))}; name one of these")
-    if not isinstance(features[label], tf.TensorSpec):
-        raise EdgeError(f"label {label!r}: the schema gives it no fixed shape; give it one, as Transform does for a dense feature")
+def _check_feature(what: str, name: str, features: dict[str, tf.TypeSpec]) -> None:
+    if name not in features:
+        raise EdgeError(f"{what} {name!r}: no such feature in the examples, which have {', '.join(sorted(features))}; name one of these")
+    if not isinstance(features[name], tf.TensorSpec):
+        raise EdgeError(f"{what} {name!r}: the schema gives it no fixed shape; give it one, as Transform does for a dense feature")
 
 
 def _not_evaluated(results: Sequence[SliceResult], examples: int) -> list[str]:

@@ -48,6 +48,7 @@ def read_results(evaluation: str, config: GateConfig) -> list[SliceResult]:
                 examples=0 if count is None else round(count),
                 metrics=tuple(_measured(name, metric, entries, mean) for name, metric, mean in zip_longest(names, metrics, means)),
                 drift=found.drift if found is not None else (),
+                weighted=found.weighted if found is not None else 0,  # a slice that only TFMA found has nothing to show
             )
         )
     return results

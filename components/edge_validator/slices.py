@@ -17,15 +17,19 @@ def gated_slices(config: GateConfig, threshold: Threshold) -> tuple[Slice | None
 
 
 def matches(slice_: Slice | None, key: SliceKey) -> bool:
-    """Whether a slice of the data is one that a slice of the config names, by TFMA's rule.
+    """Whether a slice of the data is one that a slice of the config names.
 
-    The config writes values as text; text that reads as a number is that number.
+    The config writes values as text; in a feature of numbers the text is read as one.
     """
     if slice_ is None:
         return not key
     if {feature for feature, _ in key} != {*slice_.feature_keys, *slice_.feature_values}:
         return False
-    return all(feature not in slice_.feature_values or typed(slice_.feature_values[feature]) == typed(value) for feature, value in key)
+    return all(feature not in slice_.feature_values or _is(value, slice_.feature_values[feature]) for feature, value in key)
+
+
+def _is(value: str | int | float, written: str) -> bool:
+    return value == (written if isinstance(value, str) else typed(written))
 
 
 def is_evaluated(config: GateConfig, key: SliceKey) -> bool:

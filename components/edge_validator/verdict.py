@@ -47,12 +47,19 @@ class SliceResult:
         examples: how many TFMA evaluated.
         metrics: one for each threshold of the config and then for each of its metrics, in its order.
         drift: how far predictions moved, for each output.
+        weighted: how many of the examples have a weight other than 0; None: all.
     """
 
     key: SliceKey
     examples: int
     metrics: tuple[Measured, ...]
     drift: tuple[OutputDrift, ...] = ()
+    weighted: int | None = None
+
+    @property
+    def counted(self) -> int:
+        """Examples that the metrics depend on."""
+        return self.examples if self.weighted is None else self.weighted
 
     @property
     def title(self) -> str:
@@ -74,9 +81,10 @@ def reasons(config: GateConfig, results: Sequence[SliceResult], features: Collec
     for slice_ in gated:
         found += _missing(slice_, results, features)
     for result in sorted(results, key=_order):
-        if any(matches(s, result.key) for s in gated) and result.examples < config.min_examples:
+        if any(matches(s, result.key) for s in gated) and result.counted < config.min_examples:
+            weighted = "" if result.counted == result.examples else f" of {result.examples} with a weight"
             found.append(
-                f"slice {result.title}: {result.examples} examples, fewer than min_examples {config.min_examples}; "
+                f"slice {result.title}: {result.counted} examples{weighted}, fewer than min_examples {config.min_examples}; "
                 "evaluate on more data, or take the slice out of the threshold"
             )
         for threshold, measured in zip(config.thresholds, result.metrics, strict=False):  # behind them are the config's metrics

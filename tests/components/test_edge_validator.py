@@ -273,6 +273,14 @@ def test_an_unusable_candidate_is_refused(case: str, gate: Callable[..., SimpleN
     assert result.report.metrics == ()
 
 
+def test_examples_without_weight_are_too_few(gate: Callable[..., SimpleNamespace], models: SimpleNamespace) -> None:
+    weight = (np.arange(400) % 40 == 0).astype(np.float32)
+    result = gate(
+        model=gate_data.shuffled_weights(models.float32), data={**models.data, "w": weight}, config=config(example_weight_key="w")
+    )
+    assert "slice Overall: 10 examples of 400 with a weight, fewer than min_examples 20" in refused(result)
+
+
 def test_a_candidate_that_never_comes_back_is_refused(gate: Callable[..., SimpleNamespace], models: SimpleNamespace) -> None:
     endless = gate_data.flatbuffer(
         models.keras, lambda model, x: tf.while_loop(lambda y: tf.reduce_sum(y) > -1.0, lambda y: (y * 0.5,), (model(x),))[0]
@@ -313,6 +321,26 @@ def test_each_output_has_its_thresholds(gate: Callable[..., SimpleNamespace], tm
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no such split": ({"config": config(split="test")}, "split 'test': not in the examples"),
+    "no such weight": ({"config": config(example_weight_key="wait")}, "example_weight_key 'wait': no such feature"),
+    "a negative weight": (
+        {"config": config(example_weight_key="w"), "data": {**gate_data.examples(), "w": np.linspace(-1, 1, 400, dtype=np.float32)}},
+        "example_weight_key: its feature holds the weight -1.0",
+    ),
+    "one-hot metric on class numbers": (
+        {"config": config(Threshold(metric="CategoricalAccuracy", max_drop=0.5))},
+        "'CategoricalAccuracy' compares each of the output's 3 values with its label",
+    ),
+    "a class that isn't there": (
+        {"config": config(Threshold(metric="AUC", class_id=9, max_drop=0.5))},
+        "the output has the classes 0 to 2",
+    ),
+    "a slice by NaN": (
+        {
+            "config": config(slices=(Slice(feature_keys=("f",)),)),
+            "data": {**gate_data.examples(), "f": np.full(400, np.nan, np.float32)},
+        },
+        "slices by 'f': the feature is NaN in an example",
+    ),
     "no such label": ({"config": GateConfig(label_key="lable", thresholds=(ACCURACY,))}, "label 'lable': no such feature"),
     "no such metric": ({"config": config(Threshold(metric="Accurracy", lower_bound=0))}, "did you mean 'Accuracy'?"),
     "not a number": (

@@ -13,7 +13,7 @@ from tfx_edge.components import keys
 from tfx_edge.components.edge_validator.component import EdgeValidator
 from tfx_edge.components.edge_validator.eval_config import eval_config, metric_names
 from tfx_edge.components.edge_validator.slices import evaluated_slices
-from tfx_edge.schemas import ConfigError, EdgeError, GateConfig, Slice, Threshold
+from tfx_edge.schemas import Budget, ConfigError, EdgeError, GateConfig, Slice, Threshold
 from tfx_edge.schemas.artifact_types import EdgeReport
 
 ACCURACY = Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01)
@@ -78,6 +78,11 @@ def test_an_argument_that_a_metric_does_not_have_is_an_error(metric: str) -> Non
 
 @pytest.mark.parametrize("build", [
     lambda: GateConfig(label_key="label", thresholds=()),
+    lambda: GateConfig(label_key="label", thresholds=[Threshold(metric="AUC", lower_bound=0.5)], confidence=0.95),
+    lambda: GateConfig(label_key="label", thresholds=[Threshold(metric="AUC", max_drop=0.1)], correction="holm"),
+    lambda: Threshold(metric="AUC", max_drop=0.1, higher_is_better=False),
+    lambda: Budget(operators=["conv_2d"]),
+    lambda: Slice(feature_keys=["a", "a"]),
     lambda: Threshold(metric="AUC"),
     lambda: Threshold(metric="AUC", max_drop=-0.1),
     lambda: Threshold(metric="AUC", lower_bound=0.5, slices=()),
@@ -107,7 +112,7 @@ def test_slices_of_config_and_thresholds_are_evaluated_once_each() -> None:
 
 def validates(conf: GateConfig, baseline: float, candidate: float) -> bool:
     """TFMA's own verdict on a metric overall."""
-    keys_ = [metric_types.MetricKey("sparse_categorical_accuracy", model_name=m) for m in ("baseline", "candidate")]
+    keys_ = [metric_types.MetricKey(metric_names(conf)[0], model_name=m) for m in ("baseline", "candidate")]
     values = dict(zip(keys_, (np.float32(baseline), np.float32(candidate)), strict=True))
     values[keys_[1].make_diff_key()] = values[keys_[1]] - values[keys_[0]]
     return bool(metrics_validator.validate_metrics(((), values), eval_config(conf)).validation_ok)
@@ -118,7 +123,7 @@ def test_tfma_too_passes_a_drop_of_exactly_max_drop_and_no_more(higher_is_better
     sign = 1 if higher_is_better else -1
     for right in range(1, 100, 7):
         for lost in (1, 3, 10):
-            conf = config(Threshold(metric="SparseCategoricalAccuracy", max_drop=lost / 1000, higher_is_better=higher_is_better))
+            conf = config(Threshold(metric="MeanPrediction", max_drop=lost / 1000, higher_is_better=higher_is_better))
             better, exact, worse = ((900 + sign * n - right) / 1000 for n in (lost, 0, -1))
             assert validates(conf, better, exact), (right, lost)
             assert not validates(conf, better, worse), (right, lost)

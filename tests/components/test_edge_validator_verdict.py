@@ -39,7 +39,7 @@ def test_a_drop_of_exactly_max_drop_passes_and_of_one_example_more_does_not(n: i
         better, exact, worse = float32(right + lost + 1, n), float32(right + 1, n), float32(right, n)
         if not higher_is_better:
             better, exact, worse = -better, -exact, -worse
-        conf = config(accuracy(max_drop=lost / n, higher_is_better=higher_is_better))
+        conf = config(Threshold(metric="MeanPrediction", max_drop=lost / n, higher_is_better=higher_is_better))
         assert reasons(conf, [overall(better, exact)], FEATURES) == []
         assert len(reasons(conf, [overall(better, worse)], FEATURES)) == 1
         rounded_the_wrong_way += abs(better - exact) > lost / n
@@ -64,7 +64,7 @@ def test_a_value_on_its_bound_passes(bounds: dict[str, float], candidate: float,
 
 def test_a_gain_is_no_drop() -> None:
     assert reasons(config(accuracy(max_drop=0.0)), [overall(0.8, 0.9)], FEATURES) == []
-    assert reasons(config(accuracy(max_drop=0.0, higher_is_better=False)), [overall(0.9, 0.8)], FEATURES) == []
+    assert reasons(config(Threshold(metric="MeanPrediction", max_drop=0.0, higher_is_better=False)), [overall(0.9, 0.8)], FEATURES) == []
 
 
 def test_the_reason_names_metric_slice_both_values_difference_bound_and_examples() -> None:
@@ -80,7 +80,7 @@ def test_the_reason_names_metric_slice_both_values_difference_bound_and_examples
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_a_metric_that_is_missing_or_not_finite_never_passes(value: float | None, model: str, higher_is_better: bool) -> None:
     values = {"baseline": 0.5, "candidate": 0.5, model: value}
-    conf = config(accuracy(max_drop=0.999, higher_is_better=higher_is_better))
+    conf = config(Threshold(metric="MeanPrediction", max_drop=0.999, higher_is_better=higher_is_better))
     (reason,) = reasons(conf, [overall(**values)], FEATURES)
     assert model in reason
     assert ("missing" if value is None else str(value)) in reason

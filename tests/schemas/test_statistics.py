@@ -31,6 +31,6 @@ def test_the_flip_rate_is_a_share_of_the_examples(examples: int, flips: int | No
 
 def test_slice_keys_keep_the_types_of_their_values() -> None:
     key = (("city", "7"), ("group", 7), ("age", 7.5))
-    statistics = PairedStatistics(slices=(SliceStatistics(key=key, examples=3, means=(None,), drift=()),))
+    statistics = PairedStatistics(slices=(SliceStatistics(key=key, examples=3, weighted=3, means=(None,), drift=()),))
     back = PairedStatistics.from_json(statistics.to_json()).slices[0].key
     assert back == key and [type(value) for _, value in back] == [str, int, float]

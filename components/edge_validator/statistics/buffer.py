@@ -16,6 +16,7 @@ from tensorflow_model_analysis.slicer import slicer_lib
 
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
 from tfx_edge.components.edge_validator.statistics.drift import BatchDrift, Drift, merge_drift
+from tfx_edge.components.edge_validator.statistics.labels import check_labels, check_weights
 from tfx_edge.components.edge_validator.statistics.paired import Paired, merge_paired, paired
 from tfx_edge.components.edge_validator.statistics.per_example import PerExample, per_example
 from tfx_edge.components.edge_validator.statistics.slices import Slicer
@@ -30,11 +31,13 @@ class Partial:
 
     Attributes:
         examples: how many.
+        weighted: how many have a weight other than 0.
         means: one for each threshold, in order; None where its metric gives the examples no value.
         drift: by output; None is the only one of a model that has one.
     """
 
     examples: int
+    weighted: int
     means: tuple[Paired | None, ...]
     drift: dict[str | None, Drift] = field(default_factory=dict)
 
@@ -46,6 +49,7 @@ def merge_partials(parts: Iterable[Partial]) -> Partial:
     outputs = dict.fromkeys(output for p in every for output in p.drift)
     return Partial(
         examples=sum(p.examples for p in every),
+        weighted=sum(p.weighted for p in every),
         means=tuple(means),
         drift={output: merge_drift(p.drift[output] for p in every if output in p.drift) for output in outputs},
     )
@@ -69,6 +73,7 @@ class Buffer:
     def add(self, extracts: Mapping[str, Any]) -> Iterator[tuple[slicer_lib.SliceKeyType, Partial]]:
         """Takes a batch with features, labels and both models' predictions; gives what is ready by now."""
         columns = dict(_columns(extracts))
+        self._check(columns)
         if self._columns and _shapes(columns) != _shapes(self._columns[-1]):
             yield from self.flush()
         count = len(columns[next(key for key in columns if key[0] == BASELINE)])
@@ -79,6 +84,14 @@ class Buffer:
         self._count += count
         if self._count >= _EXAMPLES:
             yield from self.flush()
+
+    def _check(self, columns: "Mapping[_Column, NDArray[Any]]") -> None:
+        if (_WEIGHTS, None) in columns:
+            check_weights(columns[_WEIGHTS, None])
+        for threshold, function in zip(self._thresholds, self._functions, strict=True):
+            labels, predictions = _of_output(columns, _LABELS, threshold.output), columns.get((BASELINE, threshold.output))
+            if labels is not None and predictions is not None:
+                check_labels(threshold, labels, predictions, function is not None)
 
     def flush(self) -> Iterator[tuple[slicer_lib.SliceKeyType, Partial]]:
         """Gives what the examples still kept say, by slice."""
@@ -98,6 +111,7 @@ class Buffer:
                     key,
                     Partial(
                         examples=len(examples),
+                        weighted=len(examples) if weights is None else int(np.count_nonzero(weights[examples])),
                         means=tuple(
                             None if m is None else paired(m[0][examples], m[1][examples], None if weights is None else weights[examples])
                             for m in means

@@ -130,6 +130,7 @@ def _document(found: Sequence[_Keyed], metrics: Sequence[tuple[str, str | None]]
         SliceStatistics(
             key=written_key(key),
             examples=partial.examples,
+            weighted=partial.weighted,
             means=tuple(
                 None if mean is None else to_document(metric, output, mean)
                 for (metric, output), mean in zip(metrics, partial.means, strict=True)

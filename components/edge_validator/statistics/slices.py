@@ -4,6 +4,7 @@ TFMA asks its slicing specs once for each example. The answer depends on the sli
 for each combination of these features' values.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_model_analysis.slicer import slicer_lib
 from tensorflow_model_analysis.utils import util
+
+from tfx_edge.schemas import EdgeError
 
 # Combinations remembered; a feature with more values than this is computed anew now and then.
 _REMEMBERED = 100_000
@@ -63,8 +66,7 @@ class Slicer:
         code = self._codes.get(combination)
         if code is None:
             code = self._codes[combination] = len(self.combinations)
-            *before, features = example
-            found = dict.fromkeys(slicer_lib.get_slices_for_features_dicts(before, features, self._specs))  # each slice once
+            found = dict.fromkeys(_slices_of(example, self._specs))  # each slice once
             self.combinations.append(tuple(self._position(key) for key in found))
         return code
 
@@ -73,6 +75,18 @@ class Slicer:
             self._positions[key] = len(self.keys)
             self.keys.append(key)
         return self._positions[key]
+
+
+def _slices_of(example: Sequence[Mapping[str, Any]], specs: Sequence[slicer_lib.SingleSliceSpec]) -> list[slicer_lib.SliceKeyType]:
+    try:
+        *before, features = example
+        found = list(slicer_lib.get_slices_for_features_dicts(before, features, specs))
+    except ValueError as error:  # bytes that are no text
+        raise EdgeError(f"slices by {', '.join(sorted(features))}: {' '.join(str(error).split())}; slice by text or numbers") from error
+    for name, value in (part for key in found for part in key):
+        if isinstance(value, (float, np.floating)) and math.isnan(value):
+            raise EdgeError(f"slices by {name!r}: the feature is NaN in an example, which is no slice; impute it in Transform")
+    return found
 
 
 def written_key(key: slicer_lib.SliceKeyType) -> tuple[tuple[str, str | int | float], ...]:
