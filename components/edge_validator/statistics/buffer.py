@@ -55,6 +55,28 @@ def merge_partials(parts: Iterable[Partial]) -> Partial:
     )
 
 
+class LabelCheck:
+    """Checks that batches of TFMA's extracts have labels and weights with which the metrics of some thresholds mean something."""
+
+    def __init__(self, thresholds: Sequence[Threshold]) -> None:
+        """Looks up which metrics compare element by element."""
+        self._metrics = [(threshold, _function(threshold) is not None) for threshold in thresholds]
+
+    def __call__(self, extracts: Mapping[str, Any]) -> None:
+        """Checks a batch with labels and both models' predictions.
+
+        Raises:
+            EdgeError: a label or a weight makes no sense.
+        """
+        columns = dict(_columns(extracts))
+        if (_WEIGHTS, None) in columns:
+            check_weights(columns[_WEIGHTS, None])
+        for metric, is_mean in self._metrics:
+            labels, predictions = _of_output(columns, _LABELS, metric.output), columns.get((BASELINE, metric.output))
+            if labels is not None and predictions is not None:
+                check_labels(metric, labels, predictions, is_mean)
+
+
 class Buffer:
     """Takes batches of TFMA's extracts, gives partial results. Not for use from several threads at once."""
 
@@ -73,7 +95,6 @@ class Buffer:
     def add(self, extracts: Mapping[str, Any]) -> Iterator[tuple[slicer_lib.SliceKeyType, Partial]]:
         """Takes a batch with features, labels and both models' predictions; gives what is ready by now."""
         columns = dict(_columns(extracts))
-        self._check(columns)
         if self._columns and _shapes(columns) != _shapes(self._columns[-1]):
             yield from self.flush()
         count = len(columns[next(key for key in columns if key[0] == BASELINE)])
@@ -84,14 +105,6 @@ class Buffer:
         self._count += count
         if self._count >= _EXAMPLES:
             yield from self.flush()
-
-    def _check(self, columns: "Mapping[_Column, NDArray[Any]]") -> None:
-        if (_WEIGHTS, None) in columns:
-            check_weights(columns[_WEIGHTS, None])
-        for threshold, function in zip(self._thresholds, self._functions, strict=True):
-            labels, predictions = _of_output(columns, _LABELS, threshold.output), columns.get((BASELINE, threshold.output))
-            if labels is not None and predictions is not None:
-                check_labels(threshold, labels, predictions, function is not None)
 
     def flush(self) -> Iterator[tuple[slicer_lib.SliceKeyType, Partial]]:
         """Gives what the examples still kept say, by slice."""

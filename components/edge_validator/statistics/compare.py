@@ -15,7 +15,7 @@ from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_model_analysis.slicer import slicer_lib
 
 from tfx_edge.components.documents import read_bytes, write_document
-from tfx_edge.components.edge_validator.statistics.buffer import Buffer, Partial, merge_partials
+from tfx_edge.components.edge_validator.statistics.buffer import Buffer, LabelCheck, Partial, merge_partials
 from tfx_edge.components.edge_validator.statistics.drift import Evidence, drift_document
 from tfx_edge.components.edge_validator.statistics.paired import to_document
 from tfx_edge.components.edge_validator.statistics.slices import written_key
@@ -65,15 +65,28 @@ class ComparePredictions(beam.PTransform):
         self._folder = folder
 
     def expand(self, extracts: beam.PCollection) -> beam.PCollection:
-        """Adds the comparison beside the extracts."""
+        """Adds the comparison beside the extracts; the check stands before it, so that TFMA sees no batch that it would choke on."""
+        checked = extracts | "CheckLabels" >> beam.ParDo(_CheckLabels(self._thresholds))
         _ = (
-            extracts
+            checked
             | "Compare" >> beam.ParDo(_Compare(self._thresholds, self._slices))
             | "MergeSlices" >> beam.CombinePerKey(_Merge())
             | "Gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
             | "Write" >> beam.Map(_write, [(t.title, t.output) for t in self._thresholds], f"{self._folder}/{_FILE}")
         )
-        return extracts
+        return checked
+
+
+class _CheckLabels(beam.DoFn):
+    def __init__(self, thresholds: Sequence[Threshold]) -> None:
+        self._thresholds = thresholds
+
+    def setup(self) -> None:
+        self._check = LabelCheck(self._thresholds)
+
+    def process(self, extracts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        self._check(extracts)
+        yield extracts
 
 
 class _Compare(beam.DoFn):
