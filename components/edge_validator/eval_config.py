@@ -15,6 +15,7 @@ from tensorflow_model_analysis.proto import config_pb2
 
 from tfx_edge.components.edge_validator.intervals import resamples
 from tfx_edge.components.edge_validator.slices import evaluated_slices, gated_slices, typed
+from tfx_edge.components.edge_validator.statistics.bootstrap import resample
 from tfx_edge.components.edge_validator.verdict import ROUNDING
 from tfx_edge.schemas import EdgeError, GateConfig, Metric, Slice, Threshold
 from tfx_edge.schemas.metrics import is_comparison
@@ -41,10 +42,7 @@ def eval_config(config: GateConfig, text_features: Collection[str] = ()) -> conf
     metric_names(config)
     options = config_pb2.Options()
     options.include_default_metrics.value = False
-    if resamples(config):
-        options.compute_confidence_intervals.value = True
-        options.confidence_intervals.method = config_pb2.ConfidenceIntervalOptions.POISSON_BOOTSTRAP
-    return config_pb2.EvalConfig(
+    converted = config_pb2.EvalConfig(
         model_specs=[_model_spec(config, CANDIDATE), _model_spec(config, BASELINE, is_baseline=True)],
         slicing_specs=[config_pb2.SlicingSpec(), *(_slicing_spec(s, text_features) for s in evaluated_slices(config))],
         metrics_specs=[
@@ -58,6 +56,7 @@ def eval_config(config: GateConfig, text_features: Collection[str] = ()) -> conf
         ],
         options=options,
     )
+    return resample(converted) if resamples(config) else converted
 
 
 def metric_names(config: GateConfig) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from tensorflow_model_analysis.slicer import slicer_lib
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, EXAMPLE_COUNT, metric_names
 from tfx_edge.components.edge_validator.intervals import EstimateFrom, is_mean, paired_estimate
 from tfx_edge.components.edge_validator.slices import is_evaluated
-from tfx_edge.components.edge_validator.statistics.bootstrap import from_resamples
 from tfx_edge.components.edge_validator.statistics.compare import read_statistics
+from tfx_edge.components.edge_validator.statistics.estimates import from_resamples
 from tfx_edge.components.edge_validator.verdict import Measured, SliceResult
 from tfx_edge.schemas import GateConfig, Metric, PairedMean
 from tfx_edge.schemas.metrics import is_comparison
