@@ -17,3 +17,4 @@ REPORT = "report"
 
 CONFIG = "config"
 MODEL_FN = "model_fn"
+MODULE_PATH = "module_path"
