@@ -44,7 +44,7 @@ def load_baseline(path: str, transform_graph: str | None, signature: str | None 
     """
     flatbuffer = _flatbuffer(path)
     if flatbuffer is None:
-        model = load_float_model(path, transform_graph, signature=signature)
+        model = load_float_model(path, transform_graph, signature=signature, function_only=True)
         return Baseline(model.signature, model.predict)
     runner = Runner(flatbuffer, num_threads=num_threads, signature=signature, name="the baseline's flatbuffer")
     quantized = quantized_tensors(flatbuffer)

@@ -3,6 +3,7 @@
 model.py            the type, with prediction and saving
 load.py             which of the ways below fits what lies on disk
 keras_model.py      a Keras 2 SavedModel, rewrapped without its transform layer
+keras_config.py      the same, made again from its config and weights, which is faster
 callable_object.py  a SavedModel without Keras metadata that can be called on transformed features
 signature.py        a SavedModel whose serving signature takes the features by name
 signature_cut.py    a SavedModel that takes serialized tf.Examples, cut behind its transform layer
