@@ -96,7 +96,10 @@ class GateConfig(Config):
     batch_size: int = Field(default=256, ge=1, le=1_000_000, description="Examples in one prediction step.")
     num_threads: int = Field(default=1, ge=1, le=256, description="Threads that LiteRT may use in one prediction.")
     time_limit_s: float = Field(
-        default=120.0, gt=0, description="Seconds that the candidate may take to load and predict its first batch, in a process of its own."
+        default=120.0,
+        gt=0,
+        description="Seconds for each child process: the candidate's first load and batch, a measurement, a target's tool, "
+        "the table of errors.",
     )
 
     def check(self) -> None:

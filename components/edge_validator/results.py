@@ -1,6 +1,5 @@
 """What TFMA wrote, by slice and threshold."""
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -10,10 +9,10 @@ from tensorflow_model_analysis.proto import validation_result_pb2
 from tensorflow_model_analysis.slicer import slicer_lib
 
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, EXAMPLE_COUNT, metric_names
-from tfx_edge.components.edge_validator.intervals import EstimateFrom, is_mean, paired_estimate
+from tfx_edge.components.edge_validator.intervals import is_mean, paired_estimate
 from tfx_edge.components.edge_validator.slices import is_evaluated
+from tfx_edge.components.edge_validator.statistics.bootstrap import resampled_estimate
 from tfx_edge.components.edge_validator.statistics.compare import read_statistics
-from tfx_edge.components.edge_validator.statistics.estimates import from_resamples
 from tfx_edge.components.edge_validator.verdict import Measured, SliceResult
 from tfx_edge.schemas import GateConfig, Metric, PairedMean
 from tfx_edge.schemas.metrics import is_comparison
@@ -60,8 +59,9 @@ def _measured(name: str, metric: Metric, entries: Mapping[_Key, Any], mean: Pair
     if is_comparison(metric.metric):
         return Measured(None, _number(change))
     baseline, candidate = (_number(entries.get((name, model, *looks_at))) for model in (BASELINE, CANDIDATE))
-    estimate = paired_estimate(mean, baseline, candidate) if is_mean(metric) else _resampled(change)
-    return Measured(baseline, candidate, estimate)
+    if is_mean(metric):
+        return Measured(baseline, candidate, paired_estimate(mean, baseline, candidate))
+    return Measured(baseline, candidate, None if change is None else resampled_estimate(change))
 
 
 def validation_faults(evaluation: str) -> list[str]:
@@ -86,15 +86,6 @@ def _key(key: Any) -> _Key:
 def _number(entry: Any | None) -> float | None:
     """A metric's value; None where there is none, or it isn't one number."""
     return entry.value.double_value.value if entry is not None and entry.value.HasField("double_value") else None
-
-
-def _resampled(change: Any | None) -> EstimateFrom | None:
-    """The estimate of a difference from TFMA's resamples; None where it made none."""
-    value, error = _number(change), change.confidence_interval.standard_error if change is not None else None
-    if value is None or error is None or not error.HasField("double_value") or not math.isfinite(error.double_value.value):
-        return None
-    deviation, freedom = error.double_value.value, change.confidence_interval.degrees_of_freedom.value  # type: ignore[union-attr]
-    return lambda factor: from_resamples(value, deviation, freedom=freedom, factor=factor)
 
 
 def _faults(validation: validation_result_pb2.ValidationResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tensorflow_model_analysis.metrics import metric_specs
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_model_analysis.slicer import slicer_lib
 
-from tfx_edge.components.edge_validator.statistics.bootstrap import bootstrap_estimates, resample
+from tfx_edge.components.edge_validator.statistics.bootstrap import resample, resampled_estimate
 from tfx_edge.components.edge_validator.statistics.compare import ComparePredictions, comparing, read_statistics
 from tfx_edge.components.edge_validator.statistics.estimates import agrees
 from tfx_edge.components.edge_validator.statistics.paired import from_document, paired
@@ -301,14 +301,18 @@ def test_tfmas_bootstrap_gives_estimates_of_what_is_no_mean_and_pairs_both_model
     batches = extracts(*binary())
     statistics = evaluate(tmp_path, batches, resample(config(thresholds, slices=SLICES[:1])), thresholds, seed=3)
     (record,) = tfma.load_metrics(str(tmp_path))
-    estimates = bootstrap_estimates(record)
-    change = estimates["auc", "candidate", "", True]
+    estimates = {
+        (entry.key.name, entry.key.model_name, entry.key.is_diff): estimate(1.0)
+        for entry in record.metric_keys_and_values
+        if (estimate := resampled_estimate(entry)) is not None
+    }
+    change = estimates["auc", "candidate", True]
     assert change.freedom == 19 and change.method == "poisson_bootstrap"
-    assert change.value == pytest.approx(estimates["auc", "candidate", "", False].value - estimates["auc", "baseline", "", False].value)
-    assert 0 < change.error < estimates["auc", "candidate", "", False].error / 2
+    assert change.value == pytest.approx(estimates["auc", "candidate", False].value - estimates["auc", "baseline", False].value)
+    assert 0 < change.error < estimates["auc", "candidate", False].error / 2
     # Where both ways lead to an error, they agree: the ratio of one from 20 resamples to the true one lies between these.
     document = statistics.slices[0].means[1]
     assert document is not None
     comparison = from_document(document)
     analytic = np.sqrt(comparison.difference.second) / comparison.difference.weight
-    assert 0.5 < estimates["binary_accuracy", "candidate", "", True].error / analytic < 1.6
+    assert 0.5 < estimates["binary_accuracy", "candidate", True].error / analytic < 1.6

@@ -6,16 +6,11 @@ only where a threshold needs it.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
 
 from tfx_edge.components.edge_validator.statistics.estimates import Estimate, from_resamples
-
-__all__ = ["BootstrapKey", "bootstrap_estimates", "from_resamples", "resample"]
-
-# (TFMA's metric name, model, output or "", is it the difference to the baseline)
-BootstrapKey = tuple[str, str, str, bool]
 
 
 def resample(config: config_pb2.EvalConfig) -> config_pb2.EvalConfig:
@@ -31,24 +26,18 @@ def resample(config: config_pb2.EvalConfig) -> config_pb2.EvalConfig:
     return changed
 
 
-def bootstrap_estimates(record: metrics_for_slice_pb2.MetricsForSlice) -> dict[BootstrapKey, Estimate]:
-    """The estimates in one record of `tfma.load_metrics`.
+def resampled_estimate(entry: metrics_for_slice_pb2.MetricsForSlice.MetricKeyAndValue) -> Callable[[float], Estimate] | None:
+    """The estimate of one metric in a record of `tfma.load_metrics`, from any multiple of the examples.
 
-    Left out is what can't be an interval: metrics for a class or top k, values that aren't one number, and metrics of a slice
-    so small that a resample missed it altogether, for which TFMA writes no standard error.
+    Returns:
+        None where there is no interval: the value isn't one number, or the slice is so small that a resample missed it
+        altogether, for which TFMA writes no standard error.
     """
-    return dict(_estimates(record))
-
-
-def _estimates(record: metrics_for_slice_pb2.MetricsForSlice) -> Iterator[tuple[BootstrapKey, Estimate]]:
-    for entry in record.metric_keys_and_values:
-        key, value, error = entry.key, entry.value, entry.confidence_interval.standard_error
-        plain = not key.HasField("sub_key") and not key.HasField("aggregation_type")
-        if not (plain and value.HasField("double_value") and error.HasField("double_value")):
-            continue
-        numbers = value.double_value.value, error.double_value.value
-        if all(map(math.isfinite, numbers)):
-            yield (
-                (key.name, key.model_name, key.output_name, key.is_diff),
-                from_resamples(*numbers, freedom=entry.confidence_interval.degrees_of_freedom.value),
-            )
+    value, interval = entry.value, entry.confidence_interval
+    if not (value.HasField("double_value") and interval.standard_error.HasField("double_value")):
+        return None
+    number, error = value.double_value.value, interval.standard_error.double_value.value
+    if not (math.isfinite(number) and math.isfinite(error)):
+        return None
+    freedom = interval.degrees_of_freedom.value
+    return lambda factor: from_resamples(number, error, freedom=freedom, factor=factor)
