@@ -1,0 +1,165 @@
+"""Which layers are factorized, at which rank, and why the others are not."""
+
+import fnmatch
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import tf_keras
+
+from tfx_edge.optimize.low_rank.factors import channel_matrices, rank_for, spatial_matrix
+from tfx_edge.schemas import EdgeError, EnergyRank, LowRankConfig, MacBudget
+
+Method = Literal["svd", "spatial", "tucker2"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A layer with weights, and how it could be factorized.
+
+    Attributes:
+        layer: the Keras layer.
+        method: None where it can't be, or isn't to be.
+        reason: why, then.
+        positions: how often its kernel is applied to one example.
+    """
+
+    layer: tf_keras.layers.Layer
+    method: Method | None
+    reason: str
+    positions: int
+
+    @property
+    def weights(self) -> int:
+        """Elements of its kernel."""
+        kernel = getattr(self.layer, "kernel", None)
+        return 0 if kernel is None else int(kernel.shape.num_elements())
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks chosen for a candidate, none where it is left.
+
+    Attributes:
+        ranks: see `LayerFactorization.ranks`.
+        weights: elements of the factors, or of the kernel where it is left.
+        macs: multiply-accumulates for one example.
+    """
+
+    ranks: tuple[int, ...]
+    weights: int
+    macs: int
+
+
+def find_candidates(model: tf_keras.Model, config: LowRankConfig) -> tuple[Candidate, ...]:
+    """Every layer with weights, in the model's order.
+
+    Args:
+        model: flat, functional.
+        config: patterns, and the method for Conv2D.
+
+    Raises:
+        EdgeError: a pattern matches no layer.
+    """
+    names = [layer.name for layer in model.layers]
+    for pattern in config.layers:
+        if not fnmatch.filter(names, pattern):
+            raise EdgeError(f"layers: pattern {pattern!r} matches no layer of model {model.name!r}, which has {', '.join(names)}")
+    return tuple(_candidate(layer, config) for layer in model.layers if layer.weights)
+
+
+def choose_ranks(candidates: Sequence[Candidate], config: LowRankConfig) -> list[Ranks]:
+    """The ranks of all candidates.
+
+    Raises:
+        EdgeError: even rank 1 everywhere doesn't fit the budget.
+    """
+    if isinstance(config.rank, EnergyRank):
+        return [_ranks(candidate, config.rank.energy, config.min_saving) for candidate in candidates]
+    return _within(candidates, config.rank, config.min_saving)
+
+
+def _within(candidates: Sequence[Candidate], budget: MacBudget, min_saving: float) -> list[Ranks]:
+    """The highest common energy that fits, by bisection: more energy never takes fewer multiplications."""
+    selected = [candidate for candidate in candidates if candidate.method is not None]
+    now = sum(candidate.weights * candidate.positions for candidate in selected)
+
+    def at(energy: float) -> list[Ranks]:
+        return [_ranks(candidate, energy, min_saving) for candidate in candidates]
+
+    def share(ranks: Sequence[Ranks]) -> float:
+        return sum(r.macs for c, r in zip(candidates, ranks, strict=True) if c.method is not None) / now if now else 1.0
+
+    low, high = 0.0, 1.0
+    if share(at(low)) > budget.share:
+        raise EdgeError(
+            f"rank.share {budget.share}: even at rank 1 the selected layers keep {share(at(low)):.3g} of their multiplications; "
+            "raise the share, or select more layers"
+        )
+    for _ in range(24):  # to 6e-8 of the energy
+        middle = (low + high) / 2
+        low, high = (middle, high) if share(at(middle)) <= budget.share else (low, middle)
+    return at(low)
+
+
+def _candidate(layer: tf_keras.layers.Layer, config: LowRankConfig) -> Candidate:
+    method, reason = _method(layer, config)
+    shape = layer.output_shape if hasattr(layer, "output_shape") and isinstance(layer.output_shape, tuple) else (None,)
+    positions = math.prod(size or 1 for size in shape[1:-1]) * max(len(layer.inbound_nodes), 1)
+    return Candidate(layer, method, reason, positions)
+
+
+def _method(layer: tf_keras.layers.Layer, config: LowRankConfig) -> tuple[Method | None, str]:
+    kind = type(layer)
+    if not any(fnmatch.fnmatchcase(layer.name, pattern) for pattern in config.layers):
+        return None, "no pattern in layers matches it"
+    if kind not in (tf_keras.layers.Dense, tf_keras.layers.Conv2D):
+        return None, f"only Dense and Conv2D are factorized, it is a {kind.__name__}"
+    if layer.kernel_constraint is not None:
+        return None, "its kernel has a constraint, which factors can't keep"
+    if kind is tf_keras.layers.Dense:
+        return "svd", ""
+    if layer.groups > 1:
+        return None, f"its {layer.groups} groups of channels have a kernel each"
+    if layer.data_format != "channels_last":
+        return None, f"its data_format is {layer.data_format}, expected channels_last"
+    return ("svd", "") if layer.kernel_size == (1, 1) else (config.conv, "")
+
+
+def _ranks(candidate: Candidate, energy: float, min_saving: float) -> Ranks:
+    """The lowest ranks that keep an energy, or none where these don't save enough."""
+    left = Ranks((), candidate.weights, candidate.weights * candidate.positions)
+    if candidate.method is None:
+        return left
+    kernel = np.asarray(candidate.layer.kernel.numpy(), np.float64)
+    height, width = kernel.shape[:2] if kernel.ndim == 4 else (1, 1)
+    inputs, outputs = kernel.shape[-2:]
+    if candidate.method == "svd":
+        ranks: tuple[int, ...] = (rank_for(kernel.reshape(inputs, outputs), energy),)
+        weights = macs = ranks[0] * (inputs + outputs)
+        macs *= candidate.positions
+    elif candidate.method == "spatial":
+        ranks = (rank_for(spatial_matrix(kernel), energy),)
+        column, row = height * inputs * ranks[0], width * ranks[0] * outputs
+        weights = column + row
+        macs = column * _positions_of_column(candidate) + row * candidate.positions
+    else:
+        ranks = tuple(rank_for(matrix, energy) for matrix in channel_matrices(kernel))
+        into, core, out = inputs * ranks[0], height * width * ranks[0] * ranks[1], ranks[1] * outputs
+        weights = into + core + out
+        macs = into * _positions_before(candidate) + (core + out) * candidate.positions
+    saves = max(weights / left.weights, macs / left.macs) <= 1 - min_saving
+    return Ranks(ranks, weights, macs) if saves else left
+
+
+def _positions_before(candidate: Candidate) -> int:
+    """How often a 1x1 kernel in front of the layer is applied: at every position of its input."""
+    height, width = candidate.layer.input_shape[1:3]
+    return (height or 1) * (width or 1) * len(candidate.layer.inbound_nodes)
+
+
+def _positions_of_column(candidate: Candidate) -> int:
+    """How often the column is applied: strided down, but at every position across."""
+    return (candidate.layer.output_shape[1] or 1) * (candidate.layer.input_shape[2] or 1) * len(candidate.layer.inbound_nodes)
