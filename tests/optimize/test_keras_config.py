@@ -29,6 +29,22 @@ def several_inputs():
     return tf_keras.Model([words, number], layers.Dense(3)(layers.concatenate([x, layers.Rescaling(0.5)(number)])))
 
 
+class TransformFeaturesLayer(tf_keras.layers.Layer):
+    """Like Transform's layer in that Keras can't make it again."""
+
+    def get_config(self):
+        raise NotImplementedError
+
+    def call(self, inputs):
+        return inputs
+
+
+def attached():
+    model = several_inputs()
+    model.tft_layer = TransformFeaturesLayer()
+    return model
+
+
 def saved(build, path):
     tf_keras.utils.set_random_seed(0)
     model = build()
@@ -45,7 +61,7 @@ def batch(signature):
     return {n: rng.integers(0, 20, size) if s.dtype == "int32" else rng.normal(size=size).astype("f4") for n, (s, size) in shapes.items()}
 
 
-@pytest.mark.parametrize("build", [convnet, sequential, several_inputs])
+@pytest.mark.parametrize("build", [convnet, sequential, several_inputs, attached])
 def test_what_is_made_from_the_config_is_the_function_that_keras_loads(build, tmp_path):
     path = saved(build, tmp_path / "model")
     assert model_from_config(path) is not None
@@ -60,6 +76,10 @@ def normalized():
     norm = layers.Normalization(axis=-1)
     norm.adapt(np.random.default_rng(0).normal(5, 3, (50, 2)))
     return tf_keras.Sequential([layers.InputLayer((2,), name="x"), norm, layers.Dense(2)])
+
+
+def layer_without_config():
+    return tf_keras.Sequential([layers.InputLayer((2,), name="x"), TransformFeaturesLayer(), layers.Dense(2)])
 
 
 def lambda_layer():
@@ -98,7 +118,7 @@ def activated_by_the_user():
     return tf_keras.Sequential([layers.InputLayer((2,), name="x"), layers.Dense(2, activation=squared)])
 
 
-@pytest.mark.parametrize("build", [normalized, lambda_layer, custom, subclassed, activated_by_the_user])
+@pytest.mark.parametrize("build", [normalized, layer_without_config, lambda_layer, custom, subclassed, activated_by_the_user])
 def test_a_model_of_which_the_config_does_not_say_all_is_left_to_keras(build, tmp_path):
     model = build()
     model.save(tmp_path / "model", save_format="tf")

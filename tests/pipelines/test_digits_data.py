@@ -10,7 +10,7 @@ from tfx_edge.pipelines.digits.data import write_examples
 
 def read(folder: Path, split: str) -> list[tuple[tuple[float, ...], int]]:
     examples = []
-    for record in tf.data.TFRecordDataset(str(folder / split / "digits.tfrecord")).as_numpy_iterator():
+    for record in tf.data.TFRecordDataset(str(folder / split / "data.tfrecord")).as_numpy_iterator():
         feature = tf.train.Example.FromString(record).features.feature
         examples.append((tuple(feature["image"].float_list.value), feature["label"].int64_list.value[0]))
     return examples

@@ -5,7 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-CSV = Path(__file__).parent.parent / "data" / "penguins_processed.csv"
+import tfx_edge.pipelines.penguins as penguins_package
+
+CSV = Path(penguins_package.__file__).with_name("penguins.csv")
 
 
 def rows() -> list[dict[str, float]]:

@@ -1,0 +1,76 @@
+"""A standard TFX pipeline on one machine around an edge stage: what the example pipelines have in common."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tfx.components.example_gen.import_example_gen.component import ImportExampleGen
+from tfx.components.example_validator.component import ExampleValidator
+from tfx.components.pusher.component import Pusher
+from tfx.components.schema_gen.component import SchemaGen
+from tfx.components.statistics_gen.component import StatisticsGen
+from tfx.components.trainer.component import Trainer
+from tfx.components.transform.component import Transform
+from tfx.orchestration import metadata
+from tfx.orchestration.pipeline import Pipeline
+from tfx.proto import example_gen_pb2, pusher_pb2, trainer_pb2
+
+from tfx_edge.pipelines.beam_args import IN_MEMORY
+from tfx_edge.pipelines.example_files import SPLITS
+from tfx_edge.pipelines.stage import EdgeStage
+
+
+def local_pipeline(
+    root: str,
+    data: str,
+    *,
+    name: str,
+    user_code: str,
+    stage: Callable[[Trainer, Transform], EdgeStage],
+    custom_config: Mapping[str, Any] | None = None,
+    enable_cache: bool = True,
+) -> Pipeline:
+    """Builds a pipeline for `LocalDagRunner`: ImportExampleGen to Trainer, the stage, and a Pusher.
+
+    Args:
+        root: folder for `metadata.db`, the artifacts and `pushed/`.
+        data: folder that `write_splits` wrote.
+        name: of the pipeline in the metadata.
+        user_code: import path of the module with `preprocessing_fn` and `run_fn`.
+        stage: gives the tail behind the Trainer.
+        custom_config: for run_fn.
+        enable_cache: whether a component with unchanged inputs is skipped.
+    """
+    splits = [example_gen_pb2.Input.Split(name=split, pattern=f"{split}/*") for split in SPLITS]
+    example_gen = ImportExampleGen(input_base=data, input_config=example_gen_pb2.Input(splits=splits))
+    statistics_gen = StatisticsGen(examples=example_gen.outputs["examples"])
+    schema_gen = SchemaGen(statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True)
+    example_validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"])
+    transform = Transform(
+        examples=example_gen.outputs["examples"], schema=schema_gen.outputs["schema"], preprocessing_fn=f"{user_code}.preprocessing_fn"
+    )
+    trainer = Trainer(
+        run_fn=f"{user_code}.run_fn",
+        examples=transform.outputs["transformed_examples"],
+        transform_graph=transform.outputs["transform_graph"],
+        schema=schema_gen.outputs["schema"],
+        train_args=trainer_pb2.TrainArgs(splits=["train"]),
+        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+        custom_config=dict(custom_config or {}),
+    )
+    edge = stage(trainer, transform)
+    pusher = Pusher(
+        model=edge.model,
+        model_blessing=edge.blessing,
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(Path(root) / "pushed"))
+        ),
+    )
+    return Pipeline(
+        pipeline_name=name,
+        pipeline_root=str(Path(root) / "artifacts"),
+        components=[example_gen, statistics_gen, schema_gen, example_validator, transform, trainer, *edge, pusher],
+        enable_cache=enable_cache,
+        metadata_connection_config=metadata.sqlite_metadata_connection_config(str(Path(root) / "metadata.db")),
+        beam_pipeline_args=list(IN_MEMORY),
+    )
