@@ -14,6 +14,7 @@ BLESSING = tfx_keys.BLESSING_KEY
 CALIBRATION_DATA = "calibration_data"
 QUANTIZATION_PLAN = "quantization_plan"
 REPORT = "report"
+MODELS, BLESSINGS, REPORTS = "models", "blessings", "reports"  # of several candidates
 
 CONFIG = "config"
 MODEL_FN = "model_fn"

@@ -1,4 +1,4 @@
-"""Float SavedModel to float flatbuffer, by TFLiteConverter in a process of its own.
+"""SavedModel to flatbuffer, by TFLiteConverter in a process of its own.
 
 The converter can hang, or abort the process it runs in, on models that it doesn't know. A child process turns each of that
 into an error which names the model. This module needs no TensorFlow; the child does.
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from tfx_edge.litert.runner import SIGNATURE
 from tfx_edge.schemas import EdgeError
@@ -19,13 +20,21 @@ _REFUSED = 3  # exit status of a child whose converter raised an exception, unli
 _RESULT, _REFUSAL = "model.tflite", "refusal.txt"
 
 
-def convert(saved_model: str, *, time_limit_s: float = 600.0, name: str = "the model") -> bytes:
-    """Converts a SavedModel to a float32 flatbuffer of LiteRT's builtin operators alone.
+def convert(
+    saved_model: str,
+    *,
+    time_limit_s: float = 600.0,
+    name: str = "the model",
+    quantized_io: Literal["float32", "int8"] | None = None,
+) -> bytes:
+    """Converts a SavedModel to a flatbuffer of LiteRT's builtin operators alone.
 
     The same SavedModel gives the same bytes, in any process and from any path.
 
     Args:
         saved_model: a local folder with a SavedModel whose signature `serving_default` takes and gives named tensors.
+        quantized_io: for a model that emulates int8 (quantization-aware training): computes in int8 where it does, with inputs and
+            outputs of this type. None gives a float32 flatbuffer.
         time_limit_s: seconds after which the converter is stopped.
         name: what to call the model in an error.
 
@@ -42,7 +51,7 @@ def convert(saved_model: str, *, time_limit_s: float = 600.0, name: str = "the m
     # The empty working directory keeps whatever lies in the caller's from being imported: with -m it leads sys.path.
     with tempfile.TemporaryDirectory(prefix="tfx-edge-convert-") as scratch:
         log = Path(scratch, "log")
-        command = [sys.executable, "-m", "tfx_edge.litert.convert", str(folder), scratch]
+        command = [sys.executable, "-m", "tfx_edge.litert.convert", str(folder), scratch, *([quantized_io] if quantized_io else [])]
         with log.open("wb") as output:
             try:
                 status = subprocess.run(
@@ -88,13 +97,16 @@ def _cause(status: int) -> str:
     return signal.Signals(-status).name if status < 0 else f"exit status {status}"
 
 
-def _child(saved_model: str, scratch: str) -> int:
+def _child(saved_model: str, scratch: str, quantized_io: str | None = None) -> int:
     """Runs in the child process: leaves the flatbuffer in the folder `scratch`, or what the converter said against it."""
     import tensorflow as tf
 
     try:
         converter = tf.lite.TFLiteConverter.from_saved_model(saved_model, signature_keys=[SIGNATURE])
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if quantized_io:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            converter.inference_input_type = converter.inference_output_type = tf.as_dtype(quantized_io)
         flatbuffer: bytes = converter.convert()
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
         Path(scratch, _REFUSAL).write_text(f"{type(error).__name__}: {error}")
@@ -104,4 +116,4 @@ def _child(saved_model: str, scratch: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_child(sys.argv[1], sys.argv[2]))
+    sys.exit(_child(*sys.argv[1:]))

@@ -19,7 +19,7 @@ from tfx_edge.litert.finish import finish
 from tfx_edge.litert.ranges import activations
 from tfx_edge.litert.recipes import recipe
 from tfx_edge.litert.runner import Runner
-from tfx_edge.litert.weights import check_weights
+from tfx_edge.litert.weights import check_weights, sharing_operators
 from tfx_edge.schemas import EdgeError, FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
 
 
@@ -39,7 +39,7 @@ def make_plan(
     """
     plan = QuantizationPlan(
         config=config,
-        recipe=recipe(config),
+        recipe=recipe(config, sharing_operators(float_model)),
         float_ops=(),
         float_model_digest=inspect.digest(float_model),
         calibration_digest=calibration_digest if config.needs_calibration else None,
@@ -48,8 +48,39 @@ def make_plan(
     return plan.model_copy(update={"float_ops": tuple(_float_ops(quantized, plan))})
 
 
+def make_trained_plan(float_model: bytes, quantized: bytes, config: QuantizationConfig) -> QuantizationPlan:
+    """The plan of a model that quantization-aware training made: TFLiteConverter carries it out, the model itself says how.
+
+    Args:
+        float_model: the flatbuffer that `litert.convert` makes of the model in float.
+        quantized: the one that it makes with `quantized_io`.
+        config: with `qat`.
+
+    Raises:
+        EdgeError: LiteRT can't load the quantized flatbuffer.
+    """
+    check_weights(float_model, config.scheme)
+    Runner(quantized, name="the model after quantization-aware training")
+    plan = QuantizationPlan(config=config, method="qat", recipe=(), float_ops=(), float_model_digest=inspect.digest(float_model))
+    return plan.model_copy(update={"float_ops": tuple(_float_ops(quantized, plan))})
+
+
+def check_fits(float_model: bytes, plan: QuantizationPlan) -> None:
+    """Checks that a plan was made for a float flatbuffer.
+
+    Raises:
+        EdgeError: it is for another; the text has both digests.
+    """
+    have = inspect.digest(float_model)
+    if plan.float_model_digest != have:
+        raise EdgeError(
+            f"the quantization plan was made for the float flatbuffer {plan.float_model_digest[:12]}, this is {have[:12]}; "
+            "run Quantizer on this model"
+        )
+
+
 def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges | None = None) -> bytes:
-    """Quantizes a model as a plan says.
+    """Quantizes a model as a plan of method `ptq` says.
 
     Args:
         float_model: the float flatbuffer that the plan was made for.
@@ -63,12 +94,9 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
         EdgeError: the plan is for another model; scheme `int8` without calibrated ranges, or without one of a tensor; a weight
             is NaN or doesn't fit the scheme; litert-quantizer can't do what the recipe asks, or LiteRT can't load what comes of it.
     """
-    have = inspect.digest(float_model)
-    if plan.float_model_digest != have:
-        raise EdgeError(
-            f"the quantization plan was made for the float flatbuffer {plan.float_model_digest[:12]}, this is {have[:12]}; "
-            "run Quantizer on this model"
-        )
+    check_fits(float_model, plan)
+    if plan.method == "qat":
+        raise EdgeError("a plan of method 'qat' is carried out by litert.convert with quantized_io, from the model that the training made")
     check_weights(float_model, plan.config.scheme)
     if plan.config.scheme == "float32":
         return float_model
@@ -159,6 +187,8 @@ def _float_ops(model: bytes, plan: QuantizationPlan) -> Iterator[FloatOp]:
 
 def _reason(name: str, plan: QuantizationPlan) -> str:
     scheme = plan.config.scheme
+    if plan.method == "qat":
+        return "the model doesn't emulate int8 here; qat.json beside it says why of each layer"
     if scheme in ("float32", "float16"):
         return f"scheme {scheme!r} computes in float"
     from litert_quantizer import algorithm_manager, qtyping, recipe_manager

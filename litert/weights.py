@@ -1,4 +1,4 @@
-"""Constants of a flatbuffer that no scheme can carry."""
+"""Constants of a flatbuffer: those that no scheme can carry, and those that share values."""
 
 from typing import Any
 
@@ -14,6 +14,9 @@ _FLOATS: dict[int, type[np.floating[Any]]] = {
     schema.TensorType.FLOAT16: np.float16,
     schema.TensorType.FLOAT64: np.float64,
 }
+_WEIGHTED = ("FULLY_CONNECTED", "CONV_2D")
+_SHARED = 0.5  # distinct values by weights, zeros left out
+_INT8_VALUES = 255
 
 
 def check_weights(model: bytes, scheme: Scheme) -> None:
@@ -38,6 +41,31 @@ def check_weights(model: bytes, scheme: Scheme) -> None:
                 raise EdgeError(
                     f"weight {tensor.name.decode()!r}{_reader(parsed, graph, index)} holds {wrong}; train the model again or mend it"
                 )
+
+
+def sharing_operators(model: bytes) -> list[tuple[str, str]]:
+    """The operators of a float flatbuffer whose weights were clustered: LiteRT's name of each, and its output tensor's.
+
+    A constant counts whose weights other than zero hold at most 255 values, each twice or more on average.
+    """
+    parsed = inspect.parse(model)
+    found = []
+    for graph in parsed.subgraphs:
+        for op in graph.operators or ():
+            kind = inspect.operator_name(parsed.operatorCodes[op.opcodeIndex])
+            if kind in _WEIGHTED and _shares(parsed, graph.tensors[op.inputs[1]]):
+                found.append((kind, graph.tensors[op.outputs[0]].name.decode()))
+    return found
+
+
+def _shares(parsed: Any, tensor: Any) -> bool:
+    data = parsed.buffers[tensor.buffer].data
+    if data is None or tensor.type != schema.TensorType.FLOAT32:
+        return False
+    values = np.frombuffer(np.asarray(data, np.uint8).tobytes(), np.float32)
+    values = values[values != 0]
+    distinct = np.unique(values).size
+    return 0 < distinct <= min(_INT8_VALUES, _SHARED * values.size)
 
 
 def _wrong(values: np.ndarray[Any, Any], scheme: Scheme) -> str | None:

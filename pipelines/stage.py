@@ -7,11 +7,26 @@ from tfx.types.channel import BaseChannel
 
 from tfx_edge.components import keys
 from tfx_edge.components.calibration_gen.component import CalibrationGen
+from tfx_edge.components.clusterer.component import Clusterer
+from tfx_edge.components.distiller.component import Distiller
 from tfx_edge.components.edge_validator.component import EdgeValidator
+from tfx_edge.components.keras_component import KerasComponent
+from tfx_edge.components.low_rank_factorizer.component import LowRankFactorizer
 from tfx_edge.components.pruner.component import Pruner
 from tfx_edge.components.quantizer.component import Quantizer
 from tfx_edge.components.tflite_exporter.component import TFLiteExporter
-from tfx_edge.schemas import CalibrationConfig, ExportConfig, GateConfig, PruningConfig, QuantizationConfig
+from tfx_edge.schemas import (
+    CalibrationConfig,
+    ClusteringConfig,
+    Config,
+    DistillationConfig,
+    ExportConfig,
+    GateConfig,
+    LowRankConfig,
+    PruningConfig,
+    QuantizationConfig,
+    Techniques,
+)
 
 
 class EdgeStage(list[BaseComponent]):
@@ -31,50 +46,98 @@ def edge_stage(
     *,
     gate: GateConfig,
     calibration: CalibrationConfig = CalibrationConfig(),
+    distillation: DistillationConfig | None = None,
+    low_rank: LowRankConfig | None = None,
     pruning: PruningConfig | None = None,
+    clustering: ClusteringConfig | None = None,
     quantization: QuantizationConfig = QuantizationConfig(),
     export: ExportConfig = ExportConfig(),
     model_fn: str | None = None,
+    module_path: str | None = None,
     name: str | None = None,
 ) -> EdgeStage:
-    """Wires CalibrationGen, Pruner, Quantizer, TFLiteExporter and EdgeValidator behind a Trainer.
+    """Wires CalibrationGen, the techniques asked for, Quantizer, TFLiteExporter and EdgeValidator behind a Trainer.
 
-    Example::
-
-        edge = edge_stage(trainer, transform, gate=GateConfig(
-            label_key="label", thresholds=(Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01),)))
+    Example:
+        edge = edge_stage(trainer, transform, gate=GateConfig(label_key="label", thresholds=(
+            Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01),)))
         pusher = Pusher(model=edge.model, model_blessing=edge.blessing, push_destination=...)
         pipeline = Pipeline(components=[..., transform, trainer, *edge, pusher], ...)
 
     Args:
-        trainer: has the float model as output `model`; it is also the baseline of the gate.
+        trainer: has the float model as output `model`, a Trainer or a ModelImporter; it is also the baseline of the gate.
         transform: has `transformed_examples` and `transform_graph`.
         gate: what the edge model must keep to be blessed.
-        calibration: which examples the activation ranges are taken from, where the scheme needs ranges.
-        pruning: None leaves the Pruner out.
-        quantization: scheme of the edge model.
+        calibration: see `Techniques`.
+        distillation: see `Techniques`.
+        low_rank: see `Techniques`.
+        pruning: see `Techniques`.
+        clustering: see `Techniques`.
+        quantization: see `Techniques`.
         export: what the manifest says.
-        model_fn: with pruning, for a model that was saved without Keras metadata: import path of a function that builds it.
+        model_fn: with a technique that trains, for a model that was saved without Keras metadata: import path of a function that
+            builds it.
+        module_path: import path of a module with the user's `dataset_fn`, `loss_fn` or `student_fn` for the techniques that train.
         name: suffix of the components' ids, for several stages in one pipeline.
 
     Returns:
         The components, a list to be unpacked into a pipeline's, with the channels `model`, `blessing`, `evaluation` and `report`.
     """
-    baseline = trainer.outputs["model"]
+    techniques = Techniques(
+        distillation=distillation,
+        low_rank=low_rank,
+        pruning=pruning,
+        clustering=clustering,
+        quantization=quantization,
+        calibration=calibration,
+    )
+    calibration_gen = None
+    if quantization.needs_calibration:
+        calibration_gen = wire_calibration(transform, calibration, name)
+    stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
+    if calibration_gen is not None:
+        stage.insert(0, calibration_gen)
+    return stage
+
+
+def wire_calibration(transform: BaseComponent, config: CalibrationConfig, name: str | None) -> BaseComponent:
+    """The component that samples the examples that activation ranges are taken from."""
+    component = CalibrationGen(
+        examples=transform.outputs["transformed_examples"], transform_graph=transform.outputs["transform_graph"], config=config
+    )
+    return _named(component, name)
+
+
+def wire_tail(
+    trainer: BaseComponent,
+    transform: BaseComponent,
+    techniques: Techniques,
+    gate: GateConfig,
+    calibration_gen: BaseComponent | None,
+    export: ExportConfig,
+    model_fn: str | None,
+    module_path: str | None,
+    name: str | None,
+) -> EdgeStage:
+    """All of an edge stage but CalibrationGen; see `edge_stage`."""
+    baseline = model = trainer.outputs["model"]
     examples = transform.outputs["transformed_examples"]
     graph = transform.outputs["transform_graph"]
     components: list[BaseComponent] = []
-    calibration_data: BaseChannel | None = None
-    if quantization.needs_calibration:
-        calibration_gen = CalibrationGen(examples=examples, transform_graph=graph, config=calibration)
-        components.append(calibration_gen)
-        calibration_data = calibration_gen.outputs[keys.CALIBRATION_DATA]
-    model = baseline
-    if pruning is not None:
-        pruner = Pruner(model=model, examples=examples, transform_graph=graph, config=pruning, model_fn=model_fn)
-        components.append(pruner)
-        model = pruner.outputs[keys.MODEL]
-    quantizer = Quantizer(model=model, calibration_data=calibration_data, transform_graph=graph, config=quantization)
+    for kind, config in _keras_steps(techniques):
+        step = kind(model=model, examples=examples, transform_graph=graph, config=config, model_fn=model_fn, module_path=module_path)
+        components.append(_named(step, name))
+        model = step.outputs[keys.MODEL]
+    trains = techniques.quantization.qat is not None
+    quantizer = Quantizer(
+        model=model,
+        calibration_data=None if calibration_gen is None else calibration_gen.outputs[keys.CALIBRATION_DATA],
+        transform_graph=graph,
+        config=techniques.quantization,
+        examples=examples if trains else None,
+        model_fn=model_fn if trains else None,
+        module_path=module_path if trains else None,
+    )
     exporter = TFLiteExporter(
         model=quantizer.outputs[keys.MODEL],
         quantization_plan=quantizer.outputs[keys.QUANTIZATION_PLAN],
@@ -84,7 +147,20 @@ def edge_stage(
     validator = EdgeValidator(
         model=exporter.outputs[keys.MODEL], baseline_model=baseline, examples=examples, transform_graph=graph, config=gate
     )
-    components += [quantizer, exporter, validator]
-    if name is not None:
-        components = [component.with_id(f"{type(component).__name__}.{name}") for component in components]
+    components += [_named(component, name) for component in (quantizer, exporter, validator)]
     return EdgeStage(components, exporter, validator)
+
+
+def _keras_steps(techniques: Techniques) -> list[tuple[type[KerasComponent], Config]]:
+    """The components on the Keras side, each with its config."""
+    every: list[tuple[type[KerasComponent], Config | None]] = [
+        (Distiller, techniques.distillation),
+        (LowRankFactorizer, techniques.low_rank),
+        (Pruner, techniques.pruning),
+        (Clusterer, techniques.clustering),
+    ]
+    return [(component, config) for component, config in every if config is not None]
+
+
+def _named(component: BaseComponent, name: str | None) -> BaseComponent:
+    return component if name is None else component.with_id(f"{type(component).__name__}.{name}")

@@ -1,16 +1,34 @@
 """Data contracts: configs of the components and the documents in their artifacts. Needs neither TensorFlow nor Beam."""
 
+from tfx_edge.schemas.augmentation import ImageAugmentation, SignalAugmentation, TextAugmentation
 from tfx_edge.schemas.calibration import CalibrationConfig, CalibrationSummary, FeatureStatistics
 from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, ClusteringReport
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
 from tfx_edge.schemas.errors import ConfigError, EdgeError
 from tfx_edge.schemas.export import ExportConfig, Manifest
 from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
 from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
+from tfx_edge.schemas.granularity import Block, Filters, MOfN, Unstructured, XnnpackLatency
 from tfx_edge.schemas.low_rank import EnergyRank, LayerFactorization, LowRankConfig, LowRankReport, MacBudget
+from tfx_edge.schemas.optimizers import Adam, AdamW, ConstantRate, CosineRate, ExponentialRate, GradientClipping, RmsProp, Sgd, StepRate
 from tfx_edge.schemas.preparation import LeftLayer, PreparationReport, Rewrite
-from tfx_edge.schemas.pruning import ConstantSparsity, LayerSparsity, PolynomialDecay, PruningConfig, SparsityReport
+from tfx_edge.schemas.pruning import (
+    ConstantSparsity,
+    FilterReport,
+    LayerFilters,
+    LayerSensitivity,
+    LayerSparsity,
+    PolynomialDecay,
+    PruningConfig,
+    SensitivityPoint,
+    SensitivityReport,
+    SensitivityScan,
+    SparsityReport,
+)
+from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.selection import CandidateResult, SelectionConfig, SelectionReport
 from tfx_edge.schemas.statistics import (
     Interval,
     LayerError,
@@ -22,39 +40,60 @@ from tfx_edge.schemas.statistics import (
     ValueMoments,
 )
 from tfx_edge.schemas.target import OpPlacement, OpRule, OpRules, Target, TargetProfile, TargetReport
+from tfx_edge.schemas.techniques import Techniques
 from tfx_edge.schemas.tensors import Signature, TensorSpec
 from tfx_edge.schemas.thresholds import Metric, Slice, Threshold
-from tfx_edge.schemas.training import FineTuningConfig
+from tfx_edge.schemas.training import BatchNormalization, EarlyStopping, FineTuningConfig, Phase, Regularization
 
 __all__ = [
+    "Adam",
+    "AdamW",
+    "BatchNormalization",
+    "Block",
     "Budget",
     "CalibrationConfig",
     "CalibrationSummary",
+    "CandidateResult",
     "ClusteredLayer",
     "ClusteringConfig",
     "ClusteringReport",
     "Config",
     "ConfigError",
+    "ConstantRate",
     "ConstantSparsity",
+    "CosineRate",
+    "DistillationConfig",
+    "DistillationReport",
     "DriftLimit",
+    "EarlyStopping",
     "EdgeError",
     "EnergyRank",
+    "ExponentialRate",
     "ExportConfig",
+    "FeatureMatch",
     "FeatureStatistics",
+    "FilterReport",
+    "Filters",
     "FineTuningConfig",
     "FloatOp",
     "GateConfig",
     "GateReport",
+    "GradientClipping",
+    "ImageAugmentation",
     "Interval",
     "LayerError",
     "LayerErrors",
     "LayerFactorization",
+    "LayerFilters",
+    "LayerSensitivity",
     "LayerSparsity",
     "LeftLayer",
     "LowRankConfig",
     "LowRankReport",
+    "MOfN",
     "MacBudget",
     "Manifest",
+    "MatchedLayers",
     "Metric",
     "MetricComparison",
     "OpPlacement",
@@ -63,23 +102,42 @@ __all__ = [
     "OutputDrift",
     "PairedMean",
     "PairedStatistics",
+    "Phase",
     "PolynomialDecay",
     "PreparationReport",
     "PruningConfig",
+    "QatConfig",
+    "QatLayer",
+    "QatReport",
     "QuantizationConfig",
     "QuantizationPlan",
+    "Regularization",
     "Rewrite",
+    "RmsProp",
+    "ScaledStudent",
+    "SelectionConfig",
+    "SelectionReport",
+    "SensitivityPoint",
+    "SensitivityReport",
+    "SensitivityScan",
+    "Sgd",
+    "SignalAugmentation",
     "Signature",
     "Slice",
     "SliceDrift",
     "SliceStatistics",
     "SparsityReport",
+    "StepRate",
     "Target",
     "TargetProfile",
     "TargetReport",
+    "Techniques",
     "TensorRange",
     "TensorRanges",
     "TensorSpec",
+    "TextAugmentation",
     "Threshold",
+    "Unstructured",
     "ValueMoments",
+    "XnnpackLatency",
 ]

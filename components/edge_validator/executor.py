@@ -48,7 +48,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             self._make_beam_pipeline(),
             artifact_utils.get_single_uri(output_dict[keys.EVALUATION]),
         )
-        write_document(f"{artifact_utils.get_single_uri(output_dict[keys.REPORT])}/report.json", report)
+        report_artifact = artifact_utils.get_single_instance(output_dict[keys.REPORT])
+        write_document(f"{report_artifact.uri}/report.json", report)
+        report_artifact.set_string_custom_property("current_model", model.uri)  # as blessings have it
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
         write_blessing(blessing, report.blessed, model, baseline, exec_properties.get("current_component_id"))
 

@@ -1,4 +1,4 @@
-"""Pruner: makes a share of a model's weights zero, so that it compresses several times better, at next to no loss of accuracy.
+"""Pruner: makes a share of a model's weights zero, so that it compresses several times better, or takes whole filters out of it.
 
 The smallest weights of each selected layer are set to zero step by step while the model is trained a little further on the
 transformed examples. That needs no user code: loss and metrics are those that the model was compiled with, unless the
@@ -13,11 +13,13 @@ from tfx_edge.schemas import PruningConfig
 
 
 class Pruner(KerasComponent):
-    """Magnitude pruning with fine-tuning, by layer name.
+    """Magnitude pruning with fine-tuning, by layer name: single weights, blocks, m of n, or whole filters.
 
     Outputs:
         model: `Format-Serving/`, a Keras 2 SavedModel whose inputs are the transformed features, compiled as the input was;
             `sparsity.json`, a `SparsityReport`: the zeros of each layer, and why a layer was left. Custom property `sparsity`.
+            With granularity `Filters` the layers are smaller and `filters.json`, a `FilterReport`, says by how much. Custom
+            property `parameters`.
 
     Example:
         pruner = Pruner(

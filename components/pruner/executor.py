@@ -8,9 +8,9 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx_edge.components import keys
 from tfx_edge.components.keras_step import Artifacts, run_step
 from tfx_edge.optimize.pruning import prune
-from tfx_edge.schemas import PruningConfig
+from tfx_edge.schemas import FilterReport, Filters, PruningConfig
 
-REPORT = "sparsity.json"
+SPARSITY, FILTERS = "sparsity.json", "filters.json"
 
 
 class Executor(BaseExecutor):
@@ -25,7 +25,12 @@ class Executor(BaseExecutor):
             output_dict,
             exec_properties,
             lambda step: prune(step.model, step.dataset(tuning.split, tuning.label_key), config),
-            REPORT,
+            FILTERS if isinstance(config.granularity, Filters) else SPARSITY,
         )
-        output.set_float_custom_property("sparsity", report.sparsity)
-        logging.info("Pruned %s to a sparsity of %.3f.", ", ".join(x.layer for x in report.layers if x.pruned), report.sparsity)
+        names = ", ".join(x.layer for x in report.layers if x.pruned)
+        if isinstance(report, FilterReport):
+            output.set_int_custom_property("parameters", report.parameters_after)
+            logging.info("Filters of %s left: %d parameters, were %d.", names, report.parameters_after, report.parameters_before)
+        else:
+            output.set_float_custom_property("sparsity", report.sparsity)
+            logging.info("Pruned %s to a sparsity of %.3f.", names, report.sparsity)

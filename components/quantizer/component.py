@@ -2,7 +2,8 @@
 
 It converts the model to a float flatbuffer, takes the range of every activation over the calibration data, and writes down
 what will be done to which operator. TFLiteExporter then carries the plan out without any data. So the plan, two small
-JSON files, is what a person reviews, and what makes an export repeatable.
+JSON files, is what a person reviews, and what makes an export repeatable. With `qat` in its config it trains the model a
+little further instead, with the rounding emulated.
 """
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
@@ -19,11 +20,17 @@ from tfx_edge.schemas.artifact_types import CalibrationData, QuantizationPlan
 class QuantizerSpec(ComponentSpec):
     """Inputs, outputs and properties of Quantizer."""
 
-    PARAMETERS = {keys.CONFIG: ExecutionParameter(type=str)}
+    PARAMETERS = {
+        keys.CONFIG: ExecutionParameter(type=str),
+        keys.MODEL_FN: ExecutionParameter(type=str, optional=True),
+        keys.MODULE_PATH: ExecutionParameter(type=str, optional=True),
+    }
     INPUTS = {
         keys.FLOAT_MODEL: ChannelParameter(type=standard_artifacts.Model),
         keys.CALIBRATION_DATA: ChannelParameter(type=CalibrationData, optional=True),
         keys.TRANSFORM_GRAPH: ChannelParameter(type=standard_artifacts.TransformGraph, optional=True),
+        keys.EXAMPLES: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        keys.SCHEMA: ChannelParameter(type=standard_artifacts.Schema, optional=True),
     }
     OUTPUTS = {
         keys.MODEL: ChannelParameter(type=standard_artifacts.Model),
@@ -32,12 +39,13 @@ class QuantizerSpec(ComponentSpec):
 
 
 class Quantizer(base_beam_component.BaseBeamComponent):
-    """Post-training quantization of a whole model: `float32`, `float16`, `dynamic_range` or `int8`.
+    """Quantization of a whole model: `float32`, `float16`, `dynamic_range` or `int8`, the last also by training (QAT).
 
     Outputs:
-        model: the float model that the plan is for, a copy of the input, so that both go on together.
-        quantization_plan: `plan.json` (scheme, recipe, which operators stay float and why) and `ranges.json`; custom properties
-            `scheme` and `float_model_digest`.
+        model: the model that the plan is for, so that both go on together: a copy of the input, or with `qat` the trained model,
+            which emulates int8, and `qat.json`, a `QatReport`.
+        quantization_plan: `plan.json` (scheme, method, recipe, which operators stay float and why) and `ranges.json`; custom
+            properties `scheme`, `method` and `float_model_digest`.
 
     Example:
         quantizer = Quantizer(
@@ -51,6 +59,15 @@ class Quantizer(base_beam_component.BaseBeamComponent):
             quantization_plan=quantizer.outputs["quantization_plan"],
             transform_graph=transform.outputs["transform_graph"],
         )
+
+        quantizer = Quantizer(  # by training: needs no calibration data
+            model=clusterer.outputs["model"],
+            examples=transform.outputs["transformed_examples"],
+            transform_graph=transform.outputs["transform_graph"],
+            config=QuantizationConfig(
+                scheme="int8", qat=QatConfig(fine_tuning=FineTuningConfig(label_key="label", learning_rate=1e-4))
+            ),
+        )
     """
 
     SPEC_CLASS = QuantizerSpec
@@ -62,19 +79,35 @@ class Quantizer(base_beam_component.BaseBeamComponent):
         calibration_data: channel.BaseChannel | None = None,
         transform_graph: channel.BaseChannel | None = None,
         config: QuantizationConfig | RuntimeParameter = QuantizationConfig(),
+        examples: channel.BaseChannel | None = None,
+        schema: channel.BaseChannel | None = None,
+        model_fn: str | RuntimeParameter | None = None,
+        module_path: str | RuntimeParameter | None = None,
     ) -> None:
         """Wires the component.
 
         Args:
             model: a float model, as a Trainer or Pruner saves it.
-            calibration_data: of CalibrationGen; scheme `int8` needs it, the others don't read it.
+            calibration_data: of CalibrationGen; scheme `int8` without `qat` needs it, nothing else reads it.
             transform_graph: of the Transform before the Trainer; needed for a model that was saved with nothing but signatures on
-                raw tf.Examples.
+                raw tf.Examples, and by `qat` for the schema of the examples.
             config: the scheme, or a RuntimeParameter that holds the config as JSON.
+            examples: as the model was trained on them; `qat` needs them, nothing else reads them.
+            schema: of the examples, for `qat` in a pipeline without Transform.
+            model_fn: for `qat`, see `KerasComponent`.
+            module_path: for `qat`, see `KerasComponent`.
 
         Raises:
-            EdgeError: scheme `int8` without calibration_data.
+            EdgeError: scheme `int8` without calibration_data, or `qat` without examples or their schema.
         """
+        if isinstance(config, QuantizationConfig) and config.qat is not None:
+            if examples is None:
+                raise EdgeError("Quantizer: qat without examples to train on; pass transform.outputs['transformed_examples']")
+            if transform_graph is None and schema is None:
+                raise EdgeError(
+                    "Quantizer: qat with neither transform_graph nor schema, so the features of the examples are unknown; "
+                    "pass transform.outputs['transform_graph'], or without a Transform, the schema of the examples"
+                )
         if isinstance(config, QuantizationConfig) and config.needs_calibration and calibration_data is None:
             raise EdgeError(
                 f"Quantizer: scheme {config.scheme!r} without calibration_data; give it CalibrationGen's output, or choose "
@@ -86,6 +119,10 @@ class Quantizer(base_beam_component.BaseBeamComponent):
                     keys.FLOAT_MODEL: model,
                     keys.CALIBRATION_DATA: calibration_data,
                     keys.TRANSFORM_GRAPH: transform_graph,
+                    keys.EXAMPLES: examples,
+                    keys.SCHEMA: schema,
+                    keys.MODEL_FN: model_fn,
+                    keys.MODULE_PATH: module_path,
                     keys.CONFIG: config.to_json() if isinstance(config, QuantizationConfig) else config,
                     keys.MODEL: channel.Channel(standard_artifacts.Model),
                     keys.QUANTIZATION_PLAN: channel.Channel(QuantizationPlan),

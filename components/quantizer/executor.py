@@ -1,4 +1,4 @@
-"""Float model and calibration data in, plan out."""
+"""Float model and calibration data, or training examples, in; plan out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,27 +19,43 @@ from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.documents import read_bytes, write_bytes, write_document
 from tfx_edge.components.float_flatbuffers import convert_model
+from tfx_edge.components.keras_step import Artifacts
 from tfx_edge.components.quantizer.ranges import CollectRanges
+from tfx_edge.components.quantizer.training import train
 from tfx_edge.litert.plan import make_plan
 from tfx_edge.litert.ranges import EMPTY
-from tfx_edge.schemas import CalibrationSummary, EdgeError, QuantizationConfig, Signature, TensorRanges
+from tfx_edge.schemas import CalibrationSummary, EdgeError, QuantizationConfig, QuantizationPlan, Signature, TensorRanges
 
 
 class Executor(BaseBeamExecutor):
     """Executes Quantizer."""
 
-    def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
-        """Plans the quantization of `float_model` from the ranges over `calibration_data`, and hands the model on.
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
+        """Plans the quantization of `float_model` from the ranges over `calibration_data`, and hands the model on; or trains it.
 
         Args:
-            input_dict: `float_model`; `calibration_data` where the scheme needs it; `transform_graph` or none.
-            output_dict: `quantization_plan` gets `plan.json` and `ranges.json`, `model` a copy of the float model.
-            exec_properties: `config`, the JSON of a `QuantizationConfig`.
+            input_dict: `float_model`; `calibration_data` where the scheme needs it; `examples` for `qat`, with `transform_graph` or
+                `schema`.
+            output_dict: `quantization_plan` gets `plan.json` and `ranges.json`, `model` a copy of the float model, or the trained
+                model with `qat.json`.
+            exec_properties: `config`, the JSON of a `QuantizationConfig`; `model_fn` and `module_path` for `qat`, or None.
 
         Raises:
             EdgeError: the model can't be converted or quantized, or the calibration data doesn't fit it; nothing is written then.
         """
         config = QuantizationConfig.from_json(exec_properties[keys.CONFIG])
+        plan = (
+            self._calibrate(input_dict, output_dict, config)
+            if config.qat is None
+            else train(input_dict, output_dict, exec_properties, config)
+        )
+        output = artifact_utils.get_single_instance(output_dict[keys.QUANTIZATION_PLAN])
+        output.set_string_custom_property("scheme", config.scheme)
+        output.set_string_custom_property("method", plan.method)
+        output.set_string_custom_property("float_model_digest", plan.float_model_digest)
+
+    def _calibrate(self, input_dict: Artifacts, output_dict: Artifacts, config: QuantizationConfig) -> QuantizationPlan:
+        """Post-training quantization."""
         model = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
         calibration = _calibration(input_dict.get(keys.CALIBRATION_DATA)) if config.needs_calibration else None
         float_model = float_models.load([model], input_dict.get(keys.TRANSFORM_GRAPH))
@@ -52,8 +68,7 @@ class Executor(BaseBeamExecutor):
         output = artifact_utils.get_single_instance(output_dict[keys.QUANTIZATION_PLAN])
         io_utils.copy_dir(model.uri, artifact_utils.get_single_uri(output_dict[keys.MODEL]))
         plan_files.write(output.uri, plan, ranges)
-        output.set_string_custom_property("scheme", config.scheme)
-        output.set_string_custom_property("float_model_digest", plan.float_model_digest)
+        return plan
 
     def _collect(self, flatbuffer: bytes, calibration: "_Calibration", batch_size: int) -> TensorRanges:
         scratch = self._get_tmp_dir().rstrip("/")

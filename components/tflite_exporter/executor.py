@@ -11,7 +11,7 @@ from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.documents import write_bytes, write_document
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.litert import inspect
-from tfx_edge.litert.plan import apply_plan, make_plan
+from tfx_edge.litert.plan import apply_plan, check_fits, make_plan
 from tfx_edge.litert.ranges import EMPTY
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import ExportConfig, Manifest, QuantizationConfig
@@ -37,9 +37,14 @@ class Executor(BaseExecutor):
         plans = input_dict.get(keys.QUANTIZATION_PLAN)
         planned = plan_files.read(artifact_utils.get_single_uri(plans)) if plans else None
         source = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
-        float_model = convert_model(float_models.load([source], input_dict.get(keys.TRANSFORM_GRAPH)), f"the model at {source.uri}")
+        loaded, name = float_models.load([source], input_dict.get(keys.TRANSFORM_GRAPH)), f"the model at {source.uri}"
+        float_model = convert_model(loaded, name)
         plan, ranges, plan_digest = planned or (make_plan(float_model, QuantizationConfig(scheme="float32")), EMPTY, None)
-        model = apply_plan(float_model, plan, ranges)
+        if plan.method == "qat":
+            check_fits(float_model, plan)
+            model = convert_model(loaded, name, quantized_io=plan.config.io_type)
+        else:
+            model = apply_plan(float_model, plan, ranges)
         manifest = Manifest(
             description=config.description,
             digest=inspect.digest(model),

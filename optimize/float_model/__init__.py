@@ -7,10 +7,14 @@ keras_config.py      the same, made again from its config and weights, which is 
 callable_object.py  a SavedModel without Keras metadata that can be called on transformed features
 signature.py        a SavedModel whose serving signature takes the features by name
 signature_cut.py    a SavedModel that takes serialized tf.Examples, cut behind its transform layer
+model_file.py       a .keras or .h5 file
+keras3_model.py     a Keras 3 model in Keras 2
+made_up_features.py random inputs that a Keras model can take
 rebuild.py          a Keras model for one that was saved without Keras metadata, by the user's function
 """
 
+from tfx_edge.optimize.float_model.keras3_model import to_keras2
 from tfx_edge.optimize.float_model.load import load_float_model
 from tfx_edge.optimize.float_model.model import FloatModel
 
-__all__ = ["FloatModel", "load_float_model"]
+__all__ = ["FloatModel", "load_float_model", "to_keras2"]

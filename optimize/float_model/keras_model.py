@@ -6,7 +6,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from tfx_edge.optimize import graph  # noqa: F401 - registers our layers, which a saved model may hold
 from tfx_edge.optimize.float_model.model import FloatModel, named_spec
+from tfx_edge.optimize.model_copy import check_kind
 from tfx_edge.schemas import Signature
 
 
@@ -22,7 +24,20 @@ def load_keras_model(path: str) -> tf_keras.Model | None:
     cloning nor tfmot works. A model made anew from the inputs and outputs has the layers between them alone, shared with
     the loaded one.
     """
-    loaded = tf_keras.models.load_model(path)
+    return _anew(tf_keras.models.load_model(path))
+
+
+def functional(loaded: Any) -> tf_keras.Model:
+    """A loaded model as a clean functional one.
+
+    Raises:
+        EdgeError: it is a subclassed model, or one without a known input shape.
+    """
+    check_kind(loaded)
+    return _anew(loaded)
+
+
+def _anew(loaded: Any) -> tf_keras.Model | None:
     if not getattr(loaded, "inputs", None) or not isinstance(loaded, (tf_keras.Sequential, tf_keras.src.engine.functional.Functional)):
         return None
     model = tf_keras.Model(loaded.inputs, loaded.outputs, name=loaded.name)

@@ -8,8 +8,9 @@ from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.float_model.callable_object import from_callable
 from tfx_edge.optimize.float_model.keras_config import model_from_config
-from tfx_edge.optimize.float_model.keras_model import from_keras_model, has_keras_metadata, load_keras_model
+from tfx_edge.optimize.float_model.keras_model import from_keras_model, functional, has_keras_metadata, load_keras_model
 from tfx_edge.optimize.float_model.model import FloatModel
+from tfx_edge.optimize.float_model.model_file import is_model_file, load_model_file
 from tfx_edge.optimize.float_model.rebuild import rebuild
 from tfx_edge.optimize.float_model.signature import SERVING, from_signature, takes_examples
 from tfx_edge.optimize.float_model.signature_cut import cut_behind_transform
@@ -25,13 +26,14 @@ def load_float_model(
     signature: str | None = None,
     function_only: bool = False,
 ) -> FloatModel:
-    """Loads a SavedModel as a function on named transformed features.
+    """Loads a SavedModel or a model file as a function on named transformed features.
 
-    Tried in this order: a Keras 2 SavedModel; an object that can be called on the features; a serving signature on named
-    features; a serving signature on serialized tf.Examples, cut behind its transform layer.
+    A `.keras` or `.h5` file is loaded with Keras, and converted to Keras 2 where Keras 3 wrote it. Of a SavedModel are tried in this
+    order: a Keras 2 model; an object that can be called on the features; a serving signature on named features; a serving signature
+    on serialized tf.Examples, cut behind its transform layer.
 
     Args:
-        path: a SavedModel folder.
+        path: a SavedModel folder, or a `.keras` or `.h5` file.
         transform_graph: folder of the TransformGraph artifact; needed where the signature must be cut.
         model_fn: import path of a function that builds the Keras model, for a SavedModel without Keras metadata.
         signature: take this signature and nothing else, on named features or on serialized tf.Examples.
@@ -40,6 +42,10 @@ def load_float_model(
     Raises:
         EdgeError: no way fits, or a weight is NaN or infinite; the text names the model and the fix.
     """
+    if is_model_file(path):
+        model = from_keras_model(functional(load_model_file(path)))
+        check_finite(model.resources, f"the model at {path}")
+        return model
     if not tf.saved_model.contains_saved_model(path):
         raise EdgeError(f"no SavedModel at {path}; expected a folder with saved_model.pb, as a Trainer writes it")
     try:

@@ -45,16 +45,31 @@ class FloatModel:
         return {k: v.numpy() for k, v in self.function(**{s.name: _tensor(batch[s.name], s) for s in self.signature.inputs}).items()}
 
     def save(self, path: str) -> None:
-        """Writes a plain SavedModel whose signature `serving_default` takes the features by name, for the converter."""
+        """Writes a plain SavedModel whose signature `serving_default` takes the features by name, for the converter.
+
+        A model that loops over time steps, as recurrent layers do, is fixed to a batch of one example: the converter has no
+        operators for such loops over a batch of any size.
+        """
         module = tf.Module()
         module.resources = list(self.resources)
         concrete = tf.function(self.function).get_concrete_function(**tensor_specs(self.signature.inputs))
+        if _loops_over_lists(concrete.graph.as_graph_def()):
+            one = [s.model_copy(update={"shape": (1, *s.shape[1:])}) for s in self.signature.inputs]
+            # A trace for any size may be there already, and would be taken for a batch of one too.
+            body = getattr(self.function, "python_function", self.function)
+            concrete = tf.function(body).get_concrete_function(**tensor_specs(one))
         tf.saved_model.save(module, path, signatures={"serving_default": concrete})
 
 
 def tensor_specs(inputs: Sequence[TensorSpec]) -> dict[str, tf.TensorSpec]:
     """TensorFlow's form of named inputs."""
     return {s.name: tf.TensorSpec(s.shape, s.dtype, name=s.name) for s in inputs}
+
+
+def _loops_over_lists(definition: Any) -> bool:
+    """Whether a graph or a function in it keeps a list of tensors, one a time step."""
+    nodes = (*definition.node, *(node for function in definition.library.function for node in function.node_def))
+    return any(node.op.startswith("TensorList") for node in nodes)
 
 
 def named_spec(name: str, tensor: Any) -> TensorSpec:

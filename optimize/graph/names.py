@@ -1,10 +1,11 @@
 """Names for the layers of nested models once they stand side by side with those of the outer one."""
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import tf_keras
 
-Layer = tf_keras.layers.Layer
+Layer: TypeAlias = tf_keras.layers.Layer
 
 
 def is_nested(layer: Layer) -> bool:

@@ -77,7 +77,9 @@ def as_operator(layer: Any, name: str, inputs: Any, kwargs: dict[str, Any]) -> t
         EdgeError: the function isn't part of TensorFlow's public API, or an argument can't be kept in a config.
     """
     if not layer.symbol:
-        raise EdgeError(f"layer {layer.name!r}: {layer.function} isn't in TensorFlow's public API; call a public function, or write a layer")
+        raise EdgeError(
+            f"layer {layer.name!r}: {layer.function} isn't in TensorFlow's public API; call a public function, or write a layer"
+        )
     tensors: list[Any] = []
     arguments = {layer._call_spec.arg_names[0]: inputs, **{k: v for k, v in kwargs.items() if k != "name"}}
     encoded = {k: _encode(v, tensors, layer.name) for k, v in arguments.items()}

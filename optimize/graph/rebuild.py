@@ -1,15 +1,15 @@
 """A new model from a model's layer calls, some of them replaced.
 
-    def replace(layer, inputs, kwargs):
-        if isinstance(layer, tf_keras.layers.Dense) and layer.name == "big":
-            return two_small_ones(layer)(inputs)
-        return None  # the layer's own twin is called
+def replace(layer, inputs, kwargs):
+    if isinstance(layer, tf_keras.layers.Dense) and layer.name == "big":
+        return two_small_ones(layer)(inputs)
+    return None  # the layer's own twin is called
 
-    smaller = rebuild(model, replace)
+smaller = rebuild(model, replace)
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 import tf_keras
@@ -20,7 +20,7 @@ from tfx_edge.optimize.graph.operator import as_operator, is_operator
 from tfx_edge.optimize.model_copy import check_kind
 from tfx_edge.schemas import EdgeError
 
-Layer = tf_keras.layers.Layer
+Layer: TypeAlias = tf_keras.layers.Layer
 
 # (layer of the flat original, its first argument in the new model, the other arguments) to the call's outputs, or None
 Replace = Callable[[Layer, Any, dict[str, Any]], Any]
@@ -88,8 +88,8 @@ class _Walk:
             for node in model._nodes_by_depth[depth]:
                 if depth < 0:
                     raise EdgeError(
-                        f"model {model.name!r}: layer {node.layer.name!r} adds a loss or metric on a tensor inside of the model, which can't "
-                        "be carried over; put it into compile, or save the model without it"
+                        f"model {model.name!r}: layer {node.layer.name!r} adds a loss or metric on a tensor inside of the model, "
+                        "which can't be carried over; put it into compile, or save the model without it"
                     )
                 if node.is_input:
                     continue
@@ -135,18 +135,19 @@ def _arguments(node: Any, values: dict[int, Any]) -> tuple[Any, dict[str, Any]]:
     spec = node.layer._call_spec
     first, rest, named = spec.split_out_first_arg(node.call_args, node.call_kwargs)
     others = {**dict(zip(spec.arg_names[1:], rest, strict=False)), **named}
-    return tf.nest.map_structure(lambda value: values.get(id(value), value), (first, others))
+    moved: tuple[Any, dict[str, Any]] = tf.nest.map_structure(lambda value: values.get(id(value), value), (first, others))
+    return moved
 
 
 def _twin(layer: Layer, name: str) -> Layer:
-    twin = type(layer).from_config({**layer.get_config(), "name": name})
+    twin: Layer = type(layer).from_config({**layer.get_config(), "name": name})
     twin._name = name  # the config that Keras makes up for a custom layer without get_config leaves the name out
     return twin
 
 
 def _copy_state(layer: Layer, twin: Layer) -> None:
     """Weights, and what preprocessing layers keep beside them."""
-    if hasattr(layer, "set_vocabulary") and layer.input_vocabulary is None:
+    if hasattr(layer, "set_vocabulary") and getattr(layer, "input_vocabulary", layer) is None:
         twin.set_vocabulary(layer.get_vocabulary(include_special_tokens=False))
     twin.set_weights(layer.get_weights())
     if hasattr(twin, "finalize_state"):  # Normalization computes from its weights what it computes with

@@ -1,73 +1,30 @@
-"""Prune while fine-tuning, then take the wrappers off."""
+"""One way in for every granularity."""
 
-import numpy as np
 import tensorflow as tf
-import tensorflow_model_optimization as tfmot
 import tf_keras
 
-from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
-from tfx_edge.optimize.model_copy import compile_like, copy_model
-from tfx_edge.optimize.pruning.selection import Choice, choose_layers
-from tfx_edge.optimize.pruning.sparsity import break_ties, report_sparsity
-from tfx_edge.optimize.pruning.wrapper import wrap_layers
-from tfx_edge.schemas import EdgeError, PruningConfig, SparsityReport
+from tfx_edge.optimize.pruning.filters import remove_filters
+from tfx_edge.optimize.pruning.magnitude import zero_weights
+from tfx_edge.schemas import FilterReport, PruningConfig, SparsityReport
+from tfx_edge.schemas.granularity import Filters
 
 
-def prune(model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig) -> tuple[tf_keras.Model, SparsityReport]:
-    """Makes the smallest weights of the selected layers zero while the rest learns to do without them.
-
-    Magnitude pruning (Zhu and Gupta 2017, https://arxiv.org/abs/1710.01878) with tfmot's implementation.
+def prune(model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig) -> tuple[tf_keras.Model, SparsityReport | FilterReport]:
+    """Makes the smallest weights of the selected layers zero, or takes their smallest filters out, and trains the rest to do without.
 
     Args:
         model: Keras 2, functional or Sequential, inputs named as the features; stays as it is.
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
-        config: how sparse which layers become, and how the fine-tuning goes.
+        config: how much of which layers goes in what units, and how the fine-tuning goes.
 
     Returns:
-        A model of the same layers, compiled as the given one was, and what was counted in its weights.
+        A model of the same layers, smaller ones with granularity `filters`, compiled as the given one was; and what was done
+        to each layer: a `FilterReport` with granularity `filters`, else a `SparsityReport`.
 
     Raises:
-        EdgeError: the model can't be pruned, a pattern matches nothing, the model's weights aren't finite, or the examples
+        EdgeError: the model can't be pruned so, a pattern matches nothing, the model's weights aren't finite, or the examples
             don't fit.
     """
-    tf_keras.utils.set_random_seed(config.fine_tuning.seed)  # layers that draw numbers may seed themselves when they are made
-    copy = copy_model(model)
-    check_finite(copy.weights, f"model {model.name!r}")
-    choices = choose_layers(copy, config.layers)
-    steps = count_steps(dataset, config.fine_tuning)
-    wrapped = wrap_layers(copy, [choice.layer for choice in choices if choice.pruned], config, steps)
-    batch = input_batches(model, dataset, config.fine_tuning).take(1)
-    _check_equal(model, wrapped, batch)
-    fine_tune(wrapped, dataset, config.fine_tuning, compiled_like=model, callbacks=[tfmot.sparsity.keras.UpdatePruningStep()])
-    pruned = _unwrapped(wrapped, model, choices, config)
-    compile_like(pruned, model, batch)
-    fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
-    check_finite(pruned.weights, f"model {model.name!r}, pruned", fix)
-    return pruned, report_sparsity(pruned, choices, config)
-
-
-def _check_equal(model: tf_keras.Model, wrapped: tf_keras.Model, batch: tf.data.Dataset) -> None:
-    """A layer that keeps state outside of its weights would lose it in the copy, and the result would be another model."""
-    inputs, _ = next(iter(batch))
-    difference = float(np.max(np.abs(model(inputs).numpy() - wrapped(inputs).numpy())))
-    if not difference <= 1e-5:
-        raise EdgeError(
-            f"model {model.name!r}: wrapped for pruning, its outputs differ by {difference:.3g} on the first examples, expected 0; "
-            "a layer keeps state outside of its weights and config"
-        )
-
-
-def _unwrapped(wrapped: tf_keras.Model, model: tf_keras.Model, choices: tuple[Choice, ...], config: PruningConfig) -> tf_keras.Model:
-    """A fresh twin of the original model with the trained weights.
-
-    tfmot's strip_pruning alone gives layers that belong to several models, so that `layer.output` fails.
-    """
-    stripped = tfmot.sparsity.keras.strip_pruning(wrapped)
-    pruned = copy_model(model)
-    for choice in choices:
-        weights = stripped.get_layer(choice.layer).get_weights()
-        for place in choice.prunable if choice.pruned else ():
-            weights[place] = break_ties(weights[place], config.target_sparsity)
-        pruned.get_layer(choice.layer).set_weights(weights)
-    return pruned
+    if isinstance(config.granularity, Filters):
+        return remove_filters(model, dataset, config, config.granularity)
+    return zero_weights(model, dataset, config)

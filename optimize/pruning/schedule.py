@@ -2,10 +2,12 @@
 
 import tensorflow_model_optimization as tfmot
 
-from tfx_edge.schemas import ConstantSparsity, PruningConfig
+from tfx_edge.schemas import ConstantSparsity, PolynomialDecay
 
 
-def schedule_in_steps(config: PruningConfig, steps: int, calls: int = 1) -> tfmot.sparsity.keras.PruningSchedule:
+def schedule_in_steps(
+    schedule: PolynomialDecay | ConstantSparsity, target: float, steps: int, calls: int = 1
+) -> tfmot.sparsity.keras.PruningSchedule:
     """Places a schedule on the steps of one training.
 
     tfmot counts a layer's steps from 1 and updates its masks every `frequency` steps from the first on, but not past the
@@ -13,14 +15,14 @@ def schedule_in_steps(config: PruningConfig, steps: int, calls: int = 1) -> tfmo
     than one frequency, such that an update falls on the last.
 
     Args:
-        config: the schedule, its begin and end as shares of all steps.
+        schedule: its begin and end are shares of all steps.
+        target: the sparsity to reach.
         steps: of the whole training, at least 1.
         calls: how often the model calls the layer; tfmot counts each as a step.
 
     Returns:
         A schedule whose last update is at the target sparsity, at or before the last step.
     """
-    schedule, target = config.schedule, config.target_sparsity
     total, frequency = steps * calls, schedule.frequency * calls
     begin = min(total, 1 + int(schedule.begin * total))
     if isinstance(schedule, ConstantSparsity):

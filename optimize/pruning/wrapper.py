@@ -1,7 +1,7 @@
 """tfmot's pruning wrapper, made to pass Keras masks on, around the layers of a model."""
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +11,7 @@ from tensorflow_model_optimization.python.core.sparsity.keras.pruning_wrapper im
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.pruning.schedule import schedule_in_steps
 from tfx_edge.schemas import EdgeError, PruningConfig
+from tfx_edge.schemas.granularity import Block, Granularity, MOfN
 
 
 class PrunedLayer(PruneLowMagnitude):
@@ -29,13 +30,13 @@ class PrunedLayer(PruneLowMagnitude):
         return self.layer.compute_mask(inputs, mask) if self.layer.supports_masking else None
 
 
-def wrap_layers(copy: tf_keras.Model, names: Collection[str], config: PruningConfig, steps: int) -> tf_keras.Model:
+def wrap_layers(copy: tf_keras.Model, targets: Mapping[str, float], config: PruningConfig, steps: int) -> tf_keras.Model:
     """A model of the same layers, some of them in pruning wrappers.
 
     Args:
         copy: a model of one's own: the result shares its layers.
-        names: of the layers to wrap.
-        config: the schedule and the target.
+        targets: names of the layers to wrap to their sparsity.
+        config: the schedule and the granularity.
         steps: of the whole training.
 
     Raises:
@@ -43,14 +44,25 @@ def wrap_layers(copy: tf_keras.Model, names: Collection[str], config: PruningCon
     """
 
     def wrap(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
-        if layer.name not in names:
+        if layer.name not in targets:
             return layer
-        return PrunedLayer(layer, pruning_schedule=schedule_in_steps(config, steps, calls=len(layer.inbound_nodes)))
+        schedule = schedule_in_steps(config.schedule, targets[layer.name], steps, calls=len(layer.inbound_nodes))
+        return PrunedLayer(layer, pruning_schedule=schedule, **_units(config.granularity))
 
     try:
         return tf_keras.models.clone_model(copy, clone_function=wrap)
     except Exception as error:  # tfmot's wrapper raises anything on a layer that it can't call
         raise EdgeError(
-            f"model {copy.name!r}: tfmot can't wrap one of the layers {', '.join(sorted(names))} ({one_line(error)}); "
+            f"model {copy.name!r}: tfmot can't wrap one of the layers {', '.join(sorted(targets))} ({one_line(error)}); "
             "select fewer with PruningConfig.layers"
         ) from error
+
+
+def _units(granularity: Granularity) -> dict[str, Any]:
+    """The granularity as tfmot's arguments."""
+    if isinstance(granularity, Block):
+        pooling = {"average": "AVG", "maximum": "MAX"}[granularity.pooling]
+        return {"block_size": (granularity.inputs, granularity.outputs), "block_pooling_type": pooling}
+    if isinstance(granularity, MOfN):  # tfmot sets these masks once, at the first step, whatever the schedule
+        return {"sparsity_m_by_n": (granularity.zeros, granularity.group)}
+    return {}

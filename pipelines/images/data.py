@@ -21,16 +21,16 @@ def _jpeg(rng: np.random.Generator, label: int) -> bytes:
     from PIL import Image
 
     height, width = rng.integers(40, 65, size=2)
-    pixels = rng.normal(rng.uniform(30, 120, size=3), 12, size=(height, width, 3))
+    pixels = rng.normal(rng.uniform(20, 80, size=3), 8, size=(height, width, 3))
     down, across = np.mgrid[:height, :width]
-    radius = rng.uniform(0.22, 0.34) * min(height, width)
-    y, x = (down - rng.uniform(0.42, 0.58) * height) / radius, (across - rng.uniform(0.42, 0.58) * width) / radius
+    radius = rng.uniform(0.3, 0.4) * min(height, width)
+    y, x = (down - rng.uniform(0.46, 0.54) * height) / radius, (across - rng.uniform(0.46, 0.54) * width) / radius
     inside = (
         y * y + x * x < 1.1,
         np.maximum(abs(y), abs(x)) < 0.9,
         (np.minimum(abs(y), abs(x)) < 0.3) & (np.maximum(abs(y), abs(x)) < 1.1),
     )[label]
-    pixels[inside] = rng.normal(rng.uniform(150, 230, size=3), 12, size=(int(inside.sum()), 3))
+    pixels[inside] = rng.normal(rng.uniform(160, 240, size=3), 8, size=(int(inside.sum()), 3))
     file = io.BytesIO()
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(file, "JPEG", quality=90)
     return file.getvalue()

@@ -14,7 +14,7 @@ from tfx.types.channel import Channel
 from tfx_edge.components import keys
 from tfx_edge.components.pruner.component import Pruner
 from tfx_edge.components.pruner.executor import Executor
-from tfx_edge.schemas import EdgeError, FineTuningConfig, PruningConfig, SparsityReport
+from tfx_edge.schemas import EdgeError, FilterReport, Filters, FineTuningConfig, PruningConfig, SparsityReport
 
 NAMES = ("a", "b", "c")
 SCHEMA = schema(**dict.fromkeys(NAMES, ("FLOAT",)), unused=("BYTES",), label=("INT",))
@@ -99,6 +99,16 @@ def test_a_saved_model_is_pruned_and_its_report_agrees_with_the_saved_weights(tm
     assert [(layer.layer, layer.zeros, layer.pruned) for layer in report.layers] == [("hidden", 24, True), ("head", 0, False)]
     assert model.evaluate(list(VALUES.T[..., None]), LABELS, verbose=0)[1] > 0.9  # compiled: from_logits, accuracy
     assert sorted(model.input_names) == list(NAMES)
+
+
+def test_with_filters_the_saved_model_is_smaller_and_the_report_is_another(tmp_path, saved_model):
+    output = run(tmp_path, saved_model, CONFIG.model_copy(update={"granularity": Filters(multiple_of=4)}))
+    model = tf_keras.models.load_model(Path(output.uri, "Format-Serving"))
+    report = FilterReport.from_json(Path(output.uri, "filters.json").read_bytes())
+    assert {layer.layer: layer.kept for layer in report.layers} == {"hidden": 8, "head": 3}
+    assert model.get_layer("hidden").units == 8
+    assert model.count_params() == report.parameters_after == output.get_int_custom_property("parameters") < report.parameters_before
+    assert not Path(output.uri, "sparsity.json").exists()
 
 
 def test_a_model_without_keras_metadata_needs_model_fn_and_the_error_names_both_cures(tmp_path, monkeypatch):

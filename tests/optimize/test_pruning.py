@@ -143,7 +143,7 @@ def updates(schedule, steps, calls=1):
 @pytest.mark.parametrize(("begin", "end"), [(0.0, 0.6), (0.3, 1.0), (0.97, 0.98)])
 def test_the_decay_ends_at_its_share_of_the_steps_exactly_at_the_target(begin, end, frequency, steps, calls):
     given = config(0.8, PolynomialDecay(begin=begin, end=end, frequency=frequency))
-    made = updates(schedule_in_steps(given, steps, calls), steps, calls)
+    made = updates(schedule_in_steps(given.schedule, 0.8, steps, calls), steps, calls)
     assert made[-1][1] == pytest.approx(0.8, abs=1e-6)
     assert abs(made[-1][0] - max(1, end * steps)) <= 1
     assert made[0][0] >= begin * steps
@@ -154,7 +154,7 @@ def test_the_decay_ends_at_its_share_of_the_steps_exactly_at_the_target(begin, e
 def test_a_layer_that_the_model_calls_twice_keeps_the_schedule_of_the_others():
     inputs, twice = layers.Input((4,)), layers.Dense(4, name="twice")
     copy = tf_keras.Model(inputs, layers.Dense(3, name="once")(twice(twice(inputs))))
-    wrapped = wrap_layers(copy, {"once", "twice"}, config(0.8, PolynomialDecay(frequency=5)), steps=100)
+    wrapped = wrap_layers(copy, {"once": 0.8, "twice": 0.8}, config(0.8, PolynomialDecay(frequency=5)), steps=100)
     made = {layer.layer.name: updates(layer.pruning_schedule, 100, calls) for layer, calls in zip(wrapped.layers[1:], (2, 1), strict=True)}
     assert made["once"][-1] == (60, pytest.approx(0.8))
     assert [step for step, _ in made["twice"]] == [step for step, _ in made["once"]]
@@ -162,7 +162,7 @@ def test_a_layer_that_the_model_calls_twice_keeps_the_schedule_of_the_others():
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 66])
 def test_constant_sparsity_starts_at_its_share_and_goes_on(steps):
-    made = updates(schedule_in_steps(config(0.8, ConstantSparsity(begin=0.5, frequency=3)), steps), steps)
+    made = updates(schedule_in_steps(ConstantSparsity(begin=0.5, frequency=3), 0.8, steps), steps)
     assert all(sparsity == pytest.approx(0.8) for _, sparsity in made)
     assert made[0][0] == min(steps, 1 + int(0.5 * steps))
     assert steps - made[-1][0] < 3
@@ -170,7 +170,7 @@ def test_constant_sparsity_starts_at_its_share_and_goes_on(steps):
 
 def test_the_decay_follows_zhu_and_guptas_formula():
     given = config(0.8, PolynomialDecay(initial_sparsity=0.2, power=2, end=1.0, frequency=1))
-    made = updates(schedule_in_steps(given, 101), 101)
+    made = updates(schedule_in_steps(given.schedule, 0.8, 101), 101)
     for step, sparsity in made:
         assert sparsity == pytest.approx(0.8 - 0.6 * (1 - (step - 1) / 100) ** 2, abs=1e-5)
     assert len(made) == 101

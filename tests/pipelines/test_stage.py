@@ -7,8 +7,21 @@ from tfx.proto import trainer_pb2
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
-from tfx_edge.pipelines import edge_stage
-from tfx_edge.schemas import FineTuningConfig, GateConfig, PruningConfig, QuantizationConfig, Threshold
+from tfx_edge.pipelines import edge_stage, pareto
+from tfx_edge.schemas import (
+    CalibrationConfig,
+    ClusteringConfig,
+    DistillationConfig,
+    EdgeError,
+    FineTuningConfig,
+    GateConfig,
+    LowRankConfig,
+    PruningConfig,
+    QatConfig,
+    QuantizationConfig,
+    Techniques,
+    Threshold,
+)
 
 GATE = GateConfig(label_key="label", thresholds=(Threshold(metric="MeanSquaredError", higher_is_better=False, max_drop=0.1),))
 PRUNING = PruningConfig(fine_tuning=FineTuningConfig(label_key="label"))
@@ -62,3 +75,46 @@ def test_named_stages_can_stand_in_one_pipeline(upstream: tuple[Trainer, Transfo
     first, second = (edge_stage(*upstream, gate=GATE, pruning=PRUNING, name=name) for name in ("a", "b"))
     assert not set(ids(first)) & set(ids(second))
     assert first.model.producer_component_id == "TFLiteExporter.a"
+
+
+TUNING = FineTuningConfig(label_key="label")
+ALL = {
+    "distillation": DistillationConfig(fine_tuning=TUNING),
+    "low_rank": LowRankConfig(fine_tuning=TUNING),
+    "pruning": PRUNING,
+    "clustering": ClusteringConfig(fine_tuning=TUNING),
+    "quantization": QuantizationConfig(qat=QatConfig(fine_tuning=TUNING)),
+}
+
+
+def test_every_technique_takes_the_model_of_the_one_before_and_training_needs_no_calibration(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE, **ALL, module_path="penguins", model_fn="penguins.build_model")
+    steps = ["Distiller", "LowRankFactorizer", "Pruner", "Clusterer", "Quantizer", "TFLiteExporter", "EdgeValidator"]
+    assert ids(stage) == steps
+    taken = [step.inputs["model" if step.id == "EdgeValidator" else "float_model"].producer_component_id for step in stage]
+    assert taken == ["Trainer", *steps[:-1]]
+    assert {step.exec_properties["module_path"] for step in stage[:5]} == {"penguins"}
+    assert {step.exec_properties["model_fn"] for step in stage[:5]} == {"penguins.build_model"}
+    assert stage[4].inputs["examples"] is upstream[1].outputs["transformed_examples"]
+
+
+def test_variants_share_the_trainer_the_gate_and_a_sample_that_both_would_take(upstream: tuple[Trainer, Transform]) -> None:
+    variants = {
+        "plain": Techniques(),
+        "pruned": Techniques(pruning=PRUNING),
+        "half": Techniques(quantization=QuantizationConfig(scheme="float16")),
+        "other_sample": Techniques(calibration=CalibrationConfig(num_examples=7)),
+    }
+    stage = pareto(*upstream, variants, gate=GATE)
+    assert [i for i in ids(stage) if i.startswith("CalibrationGen")] == ["CalibrationGen.plain", "CalibrationGen.other_sample"]
+    assert sum(i.startswith("EdgeValidator") for i in ids(stage)) == 4 and ids(stage)[-1] == "ModelSelector"
+    validators = [c for c in stage if c.id.startswith("EdgeValidator")]
+    assert all(v.inputs["baseline_model"] is upstream[0].outputs["model"] for v in validators)
+    assert {v.exec_properties["config"] for v in validators} == {GATE.to_json()}
+    assert stage.model.producer_component_id == stage.blessing.producer_component_id == "ModelSelector"
+
+
+@pytest.mark.parametrize(("variants", "text"), [({}, "no variants"), ({"a b": Techniques()}, "variant 'a b'")])
+def test_variants_that_cannot_be_wired_are_refused(upstream: tuple[Trainer, Transform], variants: dict, text: str) -> None:
+    with pytest.raises(EdgeError, match=text):
+        pareto(*upstream, variants, gate=GATE)

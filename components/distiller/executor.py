@@ -1,0 +1,37 @@
+"""Model and transformed examples in, student out; the work is `tfx_edge.optimize.distillation.distill`."""
+
+from typing import Any
+
+import tf_keras
+from absl import logging
+from tfx.dsl.components.base.base_executor import BaseExecutor
+
+from tfx_edge.components import keys
+from tfx_edge.components.keras_step import Artifacts, StepInput, run_step
+from tfx_edge.optimize.distillation import distill
+from tfx_edge.schemas import DistillationConfig, DistillationReport
+
+REPORT = "distillation.json"
+
+
+class Executor(BaseExecutor):
+    """Executes Distiller."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
+        """Teaches a student of `float_model` on `examples`; see `run_step`."""
+        config = DistillationConfig.from_json(exec_properties[keys.CONFIG])
+        tuning = config.fine_tuning
+
+        def technique(step: StepInput) -> tuple[tf_keras.Model, DistillationReport]:
+            stopping = tuning.early_stopping
+            return distill(
+                step.model,
+                step.dataset(tuning.split, tuning.label_key),
+                config,
+                student_fn=step.module.student_fn,
+                validation=step.dataset(stopping.split, tuning.label_key) if stopping is not None and stopping.split else None,
+            )
+
+        output, report = run_step(input_dict, output_dict, exec_properties, technique, REPORT)
+        output.set_float_custom_property("parameter_share", report.student_parameters / report.teacher_parameters)
+        logging.info("Distilled %d parameters into %d.", report.teacher_parameters, report.student_parameters)

@@ -1,0 +1,151 @@
+"""Refuse what can't be mended, flatten, rewrite, compare."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import tf_keras
+from numpy.typing import NDArray
+
+from tfx_edge.optimize.float_model.keras_model import from_keras_model
+from tfx_edge.optimize.float_model.made_up_features import make_examples
+from tfx_edge.optimize.graph import is_flat, rebuild
+from tfx_edge.optimize.graph.names import is_nested
+from tfx_edge.optimize.graph.operator import is_operator
+from tfx_edge.optimize.model_copy import check_kind
+from tfx_edge.optimize.preparation.recurrent import LONGEST, becomes_loop, is_recurrent
+from tfx_edge.optimize.preparation.refusals import refuse_impossible
+from tfx_edge.optimize.preparation.rules import rule_for
+from tfx_edge.schemas import EdgeError, LeftLayer, PreparationReport, Rewrite
+
+Layer: TypeAlias = tf_keras.layers.Layer
+
+_TOLERANCE = 1e-5  # of a value's size, and of 1 for smaller ones: what rounding in float32 costs
+
+
+def prepare(model: tf_keras.Model, examples: Mapping[str, NDArray[Any]] | None = None) -> tuple[tf_keras.Model, PreparationReport]:
+    """Rewrites the layers of a model that a device or a training tool doesn't take into equal ones.
+
+    Nested models are flattened, operators between layers wrapped, preprocessing layers made of operators that LiteRT has;
+    docs/preparation.md lists them. Nothing is trained. A prepared model needs no further rewrite, and the same model gives the same
+    result.
+
+    Args:
+        model: functional or Sequential Keras 2, built; stays as it is.
+        examples: `[n, ...]` each, by input name, to compare outputs on; None makes some up.
+
+    Returns:
+        The rewritten model with the same input and output names, weights and compile config (its optimizer has not stepped), or the
+        given model itself where there is nothing to rewrite; and what was rewritten.
+
+    Raises:
+        EdgeError: a layer can't be brought to a device at all, a layer can't be copied, or outputs differ after rewriting. The text
+            names the layers and their cures.
+    """
+    check_kind(model)
+    refuse_impossible(model)
+    flat = model if is_flat(model) else rebuild(model)
+    rewrites = (*_flattened(model), *_ruled(flat))
+    left = tuple(_left(flat))
+    if not rewrites:
+        return model, PreparationReport(left=left)
+    prepared = rebuild(flat, _Rewriter())
+    features = make_examples(flat) if examples is None else examples
+    difference = _compare(model, prepared, features, rewrites)
+    config = model.get_compile_config()
+    if config is not None:
+        prepared.compile_from_config(config)
+    return prepared, PreparationReport(
+        rewrites=rewrites,
+        left=left,
+        examples=min(len(features[name]) for name in model.input_names),
+        real_examples=examples is not None,
+        max_abs_difference=difference,
+    )
+
+
+class _Rewriter:
+    """Calls a rule's layers in place of the layer's own; layers that are called several times share them."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, list[Layer]] = {}
+
+    def __call__(self, layer: Layer, inputs: Any, kwargs: dict[str, Any]) -> Any:
+        rule = rule_for(layer)
+        if rule is None:
+            return None
+        if id(layer) not in self._made:
+            self._made[id(layer)] = rule.make(layer)
+        *first, last = self._made[id(layer)]
+        for step in first:
+            inputs = step(inputs)
+        outputs = last(inputs, **{k: v for k, v in kwargs.items() if k in last._call_spec.arg_names})
+        if last.weights:
+            last.set_weights(layer.get_weights())
+        return outputs
+
+
+def _flattened(model: tf_keras.Model) -> Iterator[Rewrite]:
+    for layer in model.layers:
+        if is_nested(layer):
+            yield Rewrite(
+                layer=layer.name,
+                type=type(layer).__name__,
+                became="its layers, side by side with the others",
+                reason="training tools change single layers, not models in models",
+            )
+            yield from _flattened(layer)
+        elif is_operator(layer):
+            yield Rewrite(
+                layer=layer.name, type=type(layer).__name__, became=f"Operator: {layer.symbol}", reason="tfmot doesn't take operators"
+            )
+
+
+def _ruled(flat: tf_keras.Model) -> Iterator[Rewrite]:
+    for layer in flat.layers:
+        rule = rule_for(layer)
+        if rule is not None:
+            yield Rewrite(layer=layer.name, type=type(layer).__name__, became=rule.became, reason=rule.reason)
+
+
+_TRAINING_ALONE = "acts while training alone; on a device it does nothing"
+
+
+def _left(flat: tf_keras.Model) -> Iterator[LeftLayer]:
+    for layer in flat.layers:
+        reason = _why_left(layer)
+        if reason:
+            yield LeftLayer(layer=layer.name, type=type(layer).__name__, reason=reason)
+
+
+def _why_left(layer: Layer) -> str:
+    if isinstance(layer, tf_keras.Model):
+        return "a subclassed model, whose layers can't be reached; rebuild it with the functional API to have them compressed"
+    if isinstance(layer, tf_keras.layers.Wrapper) and isinstance(layer.layer, tf_keras.Model):
+        return "holds a model, whose layers can't be reached"
+    if becomes_loop(layer) and rule_for(layer) is None:
+        return (
+            f"recurrent over more than {LONGEST} steps, or of unknown number: becomes a loop (WHILE), which converts with a batch of one "
+            "but can't be quantized; shorten the sequences, or use an LSTM without a mask"
+        )
+    if is_recurrent(layer) and rule_for(layer) is None:
+        return "recurrent: converts with a batch of one example"
+    if isinstance(layer, (tf_keras.__internal__.layers.BaseRandomLayer, tf_keras.layers.GaussianNoise, tf_keras.layers.GaussianDropout)):
+        return _TRAINING_ALONE
+    return ""
+
+
+def _compare(model: tf_keras.Model, prepared: tf_keras.Model, features: Mapping[str, NDArray[Any]], rewrites: tuple[Rewrite, ...]) -> float:
+    """The largest difference of any output; refuses one that rounding doesn't explain."""
+    wanted, found = from_keras_model(model).predict(features), from_keras_model(prepared).predict(features)
+    largest = 0.0
+    for name, want in wanted.items():
+        difference = np.abs(found[name].astype(np.float64) - want)
+        if found[name].shape != want.shape or not np.all(difference <= _TOLERANCE * np.maximum(1.0, np.abs(want))):
+            layers = ", ".join(f"{r.layer!r} ({r.type})" for r in rewrites)
+            raise EdgeError(
+                f"model {model.name!r}: after rewriting {layers} output {name!r} differs by {np.max(difference):.3g}; "
+                "replace these layers in the model's code, and tell the authors of tfx-edge"
+            )
+        largest = max(largest, float(np.max(difference, initial=0.0)))
+    return largest
