@@ -80,7 +80,10 @@ def _refusal(said: str) -> str:
     operators = sorted(set(re.findall(r"^\s+(tf\.\w+)\(", said, re.MULTILINE)))
     if operators:
         need = "a custom kernel" if re.search(r"^Custom ops:", said, re.MULTILINE) else "Flex"
-        return f"{', '.join(operators)} needs {need}: LiteRT has no builtin operator for it; replace the layer that uses it"
+        return (
+            f"{', '.join(operators)} needs {need}: LiteRT has no builtin operator for it; replace the layer that uses it, which edge "
+            "preparation does by itself for many of Keras' own: save the model with model.save, or give model_fn, which rebuilds it"
+        )
     if "Lowering tensor list ops" in said:
         return "a recurrent layer doesn't convert with a batch of any size (tensor list ops); give the layer static shapes or unroll it"
     return f"TFLiteConverter refused it: {_last_words(said)}"

@@ -65,7 +65,7 @@ def _shares(parsed: Any, tensor: Any) -> bool:
     values = np.frombuffer(np.asarray(data, np.uint8).tobytes(), np.float32)
     values = values[values != 0]
     distinct = np.unique(values).size
-    return 0 < distinct <= min(_INT8_VALUES, _SHARED * values.size)
+    return bool(0 < distinct <= min(_INT8_VALUES, _SHARED * values.size))
 
 
 def _wrong(values: np.ndarray[Any, Any], scheme: Scheme) -> str | None:

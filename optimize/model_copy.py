@@ -45,6 +45,9 @@ def copy_model(model: tf_keras.Model) -> tf_keras.Model:
             "a custom layer needs get_config and tf_keras.saving.register_keras_serializable"
         ) from error
     copy.set_weights(model.get_weights())
+    for layer in copy.layers:
+        if isinstance(layer, tf_keras.layers.Normalization):
+            layer.finalize_state()  # it computes with what it makes of its weights here
     return copy
 
 

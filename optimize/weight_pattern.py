@@ -60,7 +60,7 @@ def distinct_values(values: NDArray[Any], per_channel: bool = False) -> int:
     (3, 2)
     """
     if per_channel:
-        return max(np.unique(channel).size for channel in np.moveaxis(values, -1, 0))
+        return max(int(np.unique(channel).size) for channel in np.moveaxis(values, -1, 0))
     return int(np.unique(values).size)
 
 

@@ -75,8 +75,8 @@ def edge_stage(
         clustering: see `Techniques`.
         quantization: see `Techniques`.
         export: what the manifest says.
-        model_fn: with a technique that trains, for a model that was saved without Keras metadata: import path of a function that
-            builds it.
+        model_fn: with a technique that trains, or layers that block a device, for a model that was saved without Keras metadata:
+            import path of a function that builds it.
         module_path: import path of a module with the user's `dataset_fn`, `loss_fn` or `student_fn` for the techniques that train.
         name: suffix of the components' ids, for several stages in one pipeline.
 
@@ -135,7 +135,7 @@ def wire_tail(
         transform_graph=graph,
         config=techniques.quantization,
         examples=examples if trains else None,
-        model_fn=model_fn if trains else None,
+        model_fn=model_fn,
         module_path=module_path if trains else None,
     )
     exporter = TFLiteExporter(

@@ -28,6 +28,7 @@ from tfx_edge.schemas.pruning import (
 )
 from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
 from tfx_edge.schemas.selection import CandidateResult, SelectionConfig, SelectionReport
 from tfx_edge.schemas.statistics import (
     Interval,
@@ -49,6 +50,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "BatchNormalization",
+    "Between",
     "Block",
     "Budget",
     "CalibrationConfig",
@@ -96,6 +98,7 @@ __all__ = [
     "MatchedLayers",
     "Metric",
     "MetricComparison",
+    "OneOf",
     "OpPlacement",
     "OpRule",
     "OpRules",
@@ -115,6 +118,8 @@ __all__ = [
     "Rewrite",
     "RmsProp",
     "ScaledStudent",
+    "SearchConfig",
+    "SearchReport",
     "SelectionConfig",
     "SelectionReport",
     "SensitivityPoint",
@@ -137,6 +142,7 @@ __all__ = [
     "TensorSpec",
     "TextAugmentation",
     "Threshold",
+    "TrialResult",
     "Unstructured",
     "ValueMoments",
     "XnnpackLatency",

@@ -90,8 +90,8 @@ class FineTuningConfig(Config):
     output_losses: dict[str, LossName] = Field(
         default={}, description="A model with several outputs: its output names to their losses; labels come by output name then."
     )
-    class_weights: Literal["balanced"] | dict[int, Annotated[float, Field(ge=0)]] | None = Field(
-        default=None, description="What an example counts by its class, 0 upwards; balanced: the rarer the class, the more."
+    class_weights: Literal["balanced"] | tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
+        default=None, description="What an example of each class counts, from class 0 upwards; balanced: the rarer the class, the more."
     )
     regularization: Regularization | None = Field(default=None, description="Penalties and dropout.")
     batch_normalization: BatchNormalization | None = Field(default=None, description="Moving means and variances.")
@@ -122,8 +122,6 @@ class FineTuningConfig(Config):
                 raise ValueError(f"the shares of phases add up to {sum(phase.share for phase in self.phases):g}; they must add up to 1")
             if self.epochs < len(self.phases):
                 raise ValueError(f"epochs {self.epochs} must be at least the number of phases, {len(self.phases)}")
-        if isinstance(self.class_weights, dict) and set(self.class_weights) != set(range(len(self.class_weights))):
-            raise ValueError(f"class_weights names the classes {sorted(self.class_weights)}; it must name each class from 0 upwards")
         if self.class_weights is not None and self.output_losses:
             raise ValueError("class_weights and output_losses can't go together: Keras weighs the classes of one output; leave one out")
         if self.loss is not None and self.output_losses:

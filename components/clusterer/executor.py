@@ -24,7 +24,7 @@ class Executor(BaseExecutor):
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: cluster(step.model, step.dataset(tuning.split, tuning.label_key), config),
+            lambda step: cluster(step.model, step.training(tuning), config, validation=step.validation(tuning)),
             REPORT,
         )
         clustered = [layer for layer in report.layers if layer.clusters is not None]

@@ -23,13 +23,12 @@ class Executor(BaseExecutor):
         tuning = config.fine_tuning
 
         def technique(step: StepInput) -> tuple[tf_keras.Model, DistillationReport]:
-            stopping = tuning.early_stopping
             return distill(
                 step.model,
-                step.dataset(tuning.split, tuning.label_key),
+                step.training(tuning),
                 config,
                 student_fn=step.module.student_fn,
-                validation=step.dataset(stopping.split, tuning.label_key) if stopping is not None and stopping.split else None,
+                validation=step.validation(tuning),
             )
 
         output, report = run_step(input_dict, output_dict, exec_properties, technique, REPORT)

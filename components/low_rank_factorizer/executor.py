@@ -24,7 +24,7 @@ class Executor(BaseExecutor):
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: factorize(step.model, step.dataset(tuning.split, tuning.label_key), config),
+            lambda step: factorize(step.model, step.training(tuning), config, validation=step.validation(tuning)),
             REPORT,
         )
         output.set_float_custom_property("mac_share", report.macs_after / report.macs)

@@ -24,7 +24,7 @@ class Executor(BaseExecutor):
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: prune(step.model, step.dataset(tuning.split, tuning.label_key), config),
+            lambda step: prune(step.model, step.training(tuning), config, validation=step.validation(tuning)),
             FILTERS if isinstance(config.granularity, Filters) else SPARSITY,
         )
         names = ", ".join(x.layer for x in report.layers if x.pruned)

@@ -94,7 +94,8 @@ class Quantizer(base_beam_component.BaseBeamComponent):
             config: the scheme, or a RuntimeParameter that holds the config as JSON.
             examples: as the model was trained on them; `qat` needs them, nothing else reads them.
             schema: of the examples, for `qat` in a pipeline without Transform.
-            model_fn: for `qat`, see `KerasComponent`.
+            model_fn: for a model without Keras metadata: what `qat` trains, or where layers that block a device must be rewritten;
+                see `KerasComponent`.
             module_path: for `qat`, see `KerasComponent`.
 
         Raises:

@@ -8,7 +8,7 @@ from tfx.utils import io_utils, path_utils
 
 from tfx_edge.components import keys, plan_files
 from tfx_edge.components.float_flatbuffers import convert_model
-from tfx_edge.components.keras_step import Artifacts, read_step, write_model
+from tfx_edge.components.keras_step import PREPARATION, Artifacts, read_step, write_model
 from tfx_edge.litert.plan import make_trained_plan
 from tfx_edge.litert.ranges import EMPTY
 from tfx_edge.optimize.float_model import load_float_model
@@ -34,9 +34,9 @@ def train(input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[s
         raise EdgeError("Quantizer: qat needs examples to train on and there are none; give it Transform's transformed_examples")
     tuning = config.qat.fine_tuning
     step = read_step(input_dict, exec_properties)
-    model, report = train_quantized(step.model, step.dataset(tuning.split, tuning.label_key), config.qat)
+    model, report = train_quantized(step.model, step.training(tuning), config.qat, validation=step.validation(tuning))
     with tempfile.TemporaryDirectory(prefix="tfx-edge-") as scratch:
-        write_model(scratch, model, report, REPORT)
+        write_model(scratch, model, {PREPARATION: step.preparation, REPORT: report})
         loaded = load_float_model(path_utils.serving_model_path(scratch))  # as the exporter will have it
         name = "the model after quantization-aware training"
         plan = make_trained_plan(convert_model(loaded, name), convert_model(loaded, name, quantized_io=config.io_type), config)

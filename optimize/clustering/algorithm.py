@@ -14,7 +14,9 @@ from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values
 from tfx_edge.schemas import ClusteredLayer, ClusteringConfig, ClusteringReport
 
 
-def cluster(model: tf_keras.Model, dataset: tf.data.Dataset, config: ClusteringConfig) -> tuple[tf_keras.Model, ClusteringReport]:
+def cluster(
+    model: tf_keras.Model, dataset: tf.data.Dataset, config: ClusteringConfig, *, validation: tf.data.Dataset | None = None
+) -> tuple[tf_keras.Model, ClusteringReport]:
     """Lets the weights of each selected kernel share a few values, and trains these.
 
     Weight sharing of Deep Compression (Han et al. 2015, https://arxiv.org/abs/1510.00149): k-means over a kernel's weights, then
@@ -24,6 +26,7 @@ def cluster(model: tf_keras.Model, dataset: tf.data.Dataset, config: ClusteringC
         model: Keras 2, functional or Sequential, inputs named as the features; stays as it is.
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
         config: how many values which layers get, and how the fine-tuning goes.
+        validation: examples that aren't trained on, for early stopping, as `dataset`; see `fine_tune`.
 
     Returns:
         A model of the same layers, compiled as the given one was, and what was counted in its weights.
@@ -43,7 +46,7 @@ def cluster(model: tf_keras.Model, dataset: tf.data.Dataset, config: ClusteringC
         if choice.clustered
         for kernel in _variables(clustered, choice)
     ]
-    fine_tune(clustered, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)])
+    fine_tune(clustered, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)], validation=validation)
     check_finite(
         clustered.weights, f"model {model.name!r}, clustered", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     )

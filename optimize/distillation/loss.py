@@ -40,7 +40,7 @@ def outputs_of(loss: Any, width: int | None, config: DistillationConfig) -> Outp
     >>> outputs_of("mse", 1, config).kind
     'regression'
     """
-    named = loss if isinstance(loss, str) else getattr(loss, "name", None) or getattr(loss, "__name__", type(loss).__name__)
+    named: str = loss if isinstance(loss, str) else str(getattr(loss, "name", None) or getattr(loss, "__name__", type(loss).__name__))
     name = named.replace("_", "").lower()
     kind: Kind = "regression"
     if "binarycrossentropy" in name or "binaryfocalcrossentropy" in name:

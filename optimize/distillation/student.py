@@ -1,7 +1,7 @@
 """A student made of the teacher's graph: narrower layers, fewer repeated ones."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import tf_keras
 from tf_keras import layers
@@ -11,7 +11,7 @@ from tfx_edge.optimize.graph import rebuild
 from tfx_edge.optimize.layer_calls import LayerCall, layer_calls
 from tfx_edge.schemas import EdgeError, ScaledStudent
 
-Layer = tf_keras.layers.Layer
+Layer: TypeAlias = tf_keras.layers.Layer
 
 _WIDTHS = {"Dense": "units", "SimpleRNN": "units", "LSTM": "units", "GRU": "units", "Embedding": "output_dim"} | dict.fromkeys(
     ("Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "SeparableConv1D", "SeparableConv2D"), "filters"

@@ -77,7 +77,7 @@ class Checkpoint(tf_keras.callbacks.Callback):
         unreadable = f"FineTuningConfig.checkpoint_dir {self._folder!r} can't be read"
         try:
             saved = json.loads(tf.train.load_checkpoint(latest).get_tensor("state/.ATTRIBUTES/py_state"))
-        except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
             raise EdgeError(f"{unreadable}: {one_line(error)}; delete it to start anew") from error
         if saved["owner"] != self._owner:
             raise EdgeError(
@@ -86,7 +86,7 @@ class Checkpoint(tf_keras.callbacks.Callback):
             )
         try:
             self._checkpoint.restore(latest).assert_existing_objects_matched()
-        except (tf.errors.OpError, ValueError, AssertionError) as error:
+        except (tf.errors.OpError, ValueError, IndexError, AssertionError) as error:
             raise EdgeError(f"{unreadable}: {one_line(error)}; delete it to start anew") from error
         return self._state.done
 

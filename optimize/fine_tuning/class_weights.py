@@ -26,7 +26,7 @@ def class_weights(dataset: tf.data.Dataset, config: FineTuningConfig) -> dict[in
     if not config.class_weights:
         return None
     if config.class_weights != "balanced":
-        return dict(config.class_weights)
+        return dict(enumerate(map(float, config.class_weights)))
     counts = np.zeros(0, np.int64)
     try:
         for labels in dataset.map(lambda _, label: label).batch(_BATCH).as_numpy_iterator():

@@ -1,12 +1,12 @@
 """The optimizer with its learning rate over time and its limits on gradients: Keras' own, but for the warm-up."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 import tf_keras
 
 from tfx_edge.schemas import FineTuningConfig
-from tfx_edge.schemas.optimizers import ConstantRate, CosineRate, ExponentialRate, RateSchedule
+from tfx_edge.schemas.optimizers import ConstantRate, CosineRate, ExponentialRate, StepRate
 
 _OPTIMIZERS = {
     "sgd": tf_keras.optimizers.SGD,
@@ -16,7 +16,7 @@ _OPTIMIZERS = {
 }
 _CLIPPING = {"value": "clipvalue", "norm": "clipnorm", "global_norm": "global_clipnorm"}
 
-Schedule = tf_keras.optimizers.schedules.LearningRateSchedule
+Schedule: TypeAlias = tf_keras.optimizers.schedules.LearningRateSchedule
 
 
 @tf_keras.saving.register_keras_serializable("tfx_edge")
@@ -76,7 +76,7 @@ def learning_rate(config: FineTuningConfig, steps: int) -> float | Schedule:
     return config.learning_rate if after is None else after
 
 
-def _after(schedule: RateSchedule, rate: float, steps: int) -> Schedule:
+def _after(schedule: ExponentialRate | CosineRate | StepRate, rate: float, steps: int) -> Any:
     schedules = tf_keras.optimizers.schedules
     if isinstance(schedule, ExponentialRate):
         return schedules.ExponentialDecay(rate, decay_steps=steps, decay_rate=schedule.final)

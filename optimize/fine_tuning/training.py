@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import TypeAlias
 
 import tensorflow as tf
 import tf_keras
@@ -23,7 +24,7 @@ from tfx_edge.optimize.fine_tuning.stopping import StopAtInvalidLoss, StopEarly
 from tfx_edge.optimize.model_copy import compile_arguments
 from tfx_edge.schemas import EdgeError, FineTuningConfig
 
-Callback = tf_keras.callbacks.Callback
+Callback: TypeAlias = tf_keras.callbacks.Callback
 
 
 def fine_tune(

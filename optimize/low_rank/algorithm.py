@@ -14,7 +14,9 @@ from tfx_edge.optimize.model_copy import compile_like
 from tfx_edge.schemas import EdgeError, LayerFactorization, LowRankConfig, LowRankReport
 
 
-def factorize(model: tf_keras.Model, dataset: tf.data.Dataset, config: LowRankConfig) -> tuple[tf_keras.Model, LowRankReport]:
+def factorize(
+    model: tf_keras.Model, dataset: tf.data.Dataset, config: LowRankConfig, *, validation: tf.data.Dataset | None = None
+) -> tuple[tf_keras.Model, LowRankReport]:
     """Replaces the selected layers by two or three thinner ones whose product is near to them, and trains the result.
 
     Dense and 1x1 Conv2D: truncated SVD. Other Conv2D: a column and a row (Jaderberg et al. 2014, https://arxiv.org/abs/1405.3866), or
@@ -24,6 +26,7 @@ def factorize(model: tf_keras.Model, dataset: tf.data.Dataset, config: LowRankCo
         model: Keras 2, functional or Sequential, inputs named as the features; stays as it is.
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
         config: which layers, how their ranks are chosen, and how the fine-tuning goes.
+        validation: examples that aren't trained on, for early stopping, as `dataset`; see `fine_tune`.
 
     Returns:
         A flat functional model, compiled as the given one was, and what became of each layer.
@@ -52,7 +55,7 @@ def factorize(model: tf_keras.Model, dataset: tf.data.Dataset, config: LowRankCo
     for part in parts.values():
         part.set_weights()
     report = _report(candidates, ranks, parts, config)
-    fine_tune(thinner, dataset, config.fine_tuning, compiled_like=model)
+    fine_tune(thinner, dataset, config.fine_tuning, compiled_like=model, validation=validation)
     compile_like(thinner, model, input_batches(model, dataset, config.fine_tuning).take(1))
     check_finite(
         thinner.weights,

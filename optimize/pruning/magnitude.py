@@ -16,7 +16,9 @@ from tfx_edge.optimize.pruning.wrapper import wrap_layers
 from tfx_edge.schemas import EdgeError, PruningConfig, SparsityReport
 
 
-def zero_weights(model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig) -> tuple[tf_keras.Model, SparsityReport]:
+def zero_weights(
+    model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig, validation: tf.data.Dataset | None = None
+) -> tuple[tf_keras.Model, SparsityReport]:
     """Makes the smallest weights of the selected layers zero while the rest learns to do without them.
 
     Magnitude pruning (Zhu and Gupta 2017, https://arxiv.org/abs/1710.01878) with tfmot's implementation.
@@ -25,6 +27,7 @@ def zero_weights(model: tf_keras.Model, dataset: tf.data.Dataset, config: Prunin
         model: Keras 2, functional or Sequential, inputs named as the features; stays as it is.
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
         config: how sparse which layers become, and how the fine-tuning goes.
+        validation: examples that aren't trained on, for early stopping, as `dataset`; see `fine_tune`.
 
     Returns:
         A model of the same layers, compiled as the given one was, and what was counted in its weights.
@@ -45,7 +48,14 @@ def zero_weights(model: tf_keras.Model, dataset: tf.data.Dataset, config: Prunin
     wrapped = wrap_layers(copy, {choice.layer: choice.target for choice in choices if choice.pruned}, config, steps)
     batch = input_batches(model, dataset, config.fine_tuning).take(1)
     _check_equal(model, wrapped, batch)
-    fine_tune(wrapped, dataset, config.fine_tuning, compiled_like=model, callbacks=[tfmot.sparsity.keras.UpdatePruningStep()])
+    fine_tune(
+        wrapped,
+        dataset,
+        config.fine_tuning,
+        compiled_like=model,
+        callbacks=[tfmot.sparsity.keras.UpdatePruningStep()],
+        validation=validation,
+    )
     pruned = _unwrapped(wrapped, model, choices, config)
     compile_like(pruned, model, batch)
     fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_model_optimization as tfmot
@@ -24,18 +25,26 @@ from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values, patt
 from tfx_edge.schemas import EdgeError, QatConfig, QatLayer, QatReport
 
 _NOT_CONV2D = (tf_keras.layers.Conv2DTranspose, tf_keras.layers.DepthwiseConv2D)  # subclasses that tfmot has other quantizers for
+_TECHNIQUES: dict[tuple[bool, bool], Literal["QAT", "PQAT", "CQAT", "PCQAT"]] = {
+    (False, False): "QAT",
+    (True, False): "PQAT",
+    (False, True): "CQAT",
+    (True, True): "PCQAT",
+}
 
 
 @dataclass(frozen=True)
 class _Kernel:
     layer: str
     variable: tf.Variable
-    before: NDArray
+    before: NDArray[Any]
     kept: Kept
     by_channel: bool
 
 
-def train_quantized(model: tf_keras.Model, dataset: tf.data.Dataset, config: QatConfig) -> tuple[tf_keras.Model, QatReport]:
+def train_quantized(
+    model: tf_keras.Model, dataset: tf.data.Dataset, config: QatConfig, *, validation: tf.data.Dataset | None = None
+) -> tuple[tf_keras.Model, QatReport]:
     """Trains a model with the rounding of its weights and activations to int8 emulated.
 
     Quantization-aware training (Jacob et al. 2018, https://arxiv.org/abs/1712.05877) with tfmot's wrappers. Zeros and shared values
@@ -45,6 +54,7 @@ def train_quantized(model: tf_keras.Model, dataset: tf.data.Dataset, config: Qat
         model: Keras 2, functional or Sequential, inputs named as the features; stays as it is.
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
         config: which layers, what to keep, and how the fine-tuning goes.
+        validation: examples that aren't trained on, for early stopping, as `dataset`; see `fine_tune`.
 
     Returns:
         A model that emulates int8, its outputs named as the given one's and compiled as it was, for TFLiteConverter with
@@ -66,7 +76,7 @@ def train_quantized(model: tf_keras.Model, dataset: tf.data.Dataset, config: Qat
                 layer.trainable = False
     kernels = tuple(_kernels(quantized, config))
     patterns = [(k.variable, pattern_of(k.before, zeros="sparsity" in k.kept, shared="clusters" in k.kept)) for k in kernels if k.kept]
-    fine_tune(quantized, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)])
+    fine_tune(quantized, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)], validation=validation)
     _refresh_ranges(quantized)
     check_finite(
         quantized.weights, f"model {model.name!r}, quantized", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
@@ -141,7 +151,7 @@ def _report(choices: Sequence[Choice], kernels: Sequence[_Kernel], config: QatCo
     kinds = {kind for kernel in kernels for kind in kernel.kept}
     return QatReport(
         config=config,
-        technique=f"{'P' * ('sparsity' in kinds)}{'C' * ('clusters' in kinds)}QAT",
+        technique=_TECHNIQUES["sparsity" in kinds, "clusters" in kinds],
         layers=tuple(_layer(choice, by_layer.get(choice.layer)) for choice in choices),
     )
 

@@ -5,6 +5,7 @@ converter makes a float layer of it. Into convolutions, which have a scale a cha
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import tf_keras
@@ -40,7 +41,7 @@ def fold_norms(model: tf_keras.Model, norms: Collection[str]) -> tf_keras.Model:
     return folded
 
 
-def _affine(norm: layers.BatchNormalization) -> tuple[np.ndarray, np.ndarray]:
+def _affine(norm: layers.BatchNormalization) -> tuple[Any, Any]:
     """What a BatchNormalization multiplies by and adds, by channel."""
     mean, variance = norm.moving_mean.numpy(), norm.moving_variance.numpy()
     scale = (norm.gamma.numpy() if norm.scale else 1.0) / np.sqrt(variance + norm.epsilon)

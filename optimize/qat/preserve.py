@@ -10,6 +10,8 @@ from tfx_edge.schemas import QatConfig
 
 Kept = tuple[Literal["sparsity", "clusters"], ...]
 
+_SPARSITY: Kept = ("sparsity",)
+_CLUSTERS: Kept = ("clusters",)
 _INT8_VALUES = 255  # with narrow range; a kernel of more can't keep them apart
 _SPARSE = 0.05  # share of zeros from which on they are no accident
 _SHARED = 0.9  # distinct values by weights; of a large float kernel, few weights are equal by chance
@@ -44,13 +46,7 @@ def holds(kernel: NDArray[Any]) -> Holds:
 
 def kept(kernel: NDArray[Any], config: QatConfig) -> Kept:
     """What is kept of a kernel: what the config names, or with `auto`, what it holds."""
-    if config.preserve == "auto":
-        found = holds(kernel)
-        return (("sparsity",) if found.sparsity else ()) + (("clusters",) if found.clusters else ())
-    named: dict[str, Kept] = {
-        "nothing": (),
-        "sparsity": ("sparsity",),
-        "clusters": ("clusters",),
-        "sparsity_and_clusters": ("sparsity", "clusters"),
-    }
-    return named[config.preserve]
+    found = holds(kernel) if config.preserve == "auto" else None
+    zeros = found.sparsity if found else config.preserve in ("sparsity", "sparsity_and_clusters")
+    shared = found.clusters if found else config.preserve in ("clusters", "sparsity_and_clusters")
+    return (*_SPARSITY[:zeros], *_CLUSTERS[:shared])

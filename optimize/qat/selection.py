@@ -89,6 +89,8 @@ def _reason(layer: layers.Layer, config: QatConfig, registry: Default8BitQuantiz
         return "the model calls it more than once, and tfmot takes one range for its output"
     if isinstance(layer, layers.BatchNormalization):
         return _unfoldable(layer, config, registry)
+    if isinstance(layer, layers.Dense) and len(layer.input_shape) > 2:
+        return f"its input has {len(layer.input_shape)} dimensions, and the converter makes a float product of that"
     if registry.supports(layer) or isinstance(layer, _SPLIT_BY_TFMOT):
         return ""
     return f"tfmot has no 8-bit form of the layer type {kind}"

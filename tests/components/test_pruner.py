@@ -89,7 +89,7 @@ def files(folder):
 @pytest.mark.parametrize("given", [keys.TRANSFORM_GRAPH, keys.SCHEMA])
 def test_a_saved_model_is_pruned_and_its_report_agrees_with_the_saved_weights(tmp_path, saved_model, given):
     output = run(tmp_path, saved_model, given=given)
-    assert [name for name in files(output.uri) if not name.startswith("Format-Serving/")] == ["sparsity.json"]
+    assert [name for name in files(output.uri) if not name.startswith("Format-Serving/")] == ["preparation.json", "sparsity.json"]
     report = SparsityReport.from_json(Path(output.uri, "sparsity.json").read_bytes())
     model = tf_keras.models.load_model(f"{output.uri}/Format-Serving")
     kernels = {v.name: v.numpy() for v in model.weights}

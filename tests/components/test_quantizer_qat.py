@@ -55,7 +55,7 @@ def test_model_and_plan_are_all_that_the_exporter_needs_and_give_the_same_bytes(
     assert files(first.uri) == files(second.uri)
     manifest = Manifest.from_json(files(first.uri)["edge/manifest.json"])
     flatbuffer = files(first.uri)["Format-Serving/tflite"]
-    assert set(manifest.operators) == {"CONCATENATION", "FULLY_CONNECTED", "QUANTIZE"}
+    assert {"FULLY_CONNECTED"} <= set(manifest.operators) <= {"CONCATENATION", "FULLY_CONNECTED", "QUANTIZE"}
     assert {t.dtype for t in (*manifest.signature.inputs, *manifest.signature.outputs)} == {"int8"}
     expected = float_models.load([trained[0]]).predict(values())["logits"]  # what the trained model emulates
     got = Runner(flatbuffer)(values())["logits"]

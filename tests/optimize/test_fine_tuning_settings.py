@@ -111,7 +111,7 @@ def test_balanced_classes_count_the_same_together(labels):
 def test_given_class_weights_multiply_the_loss_of_their_class():
     model = network()
     each = -np.log(model(X).numpy()[np.arange(100), Y])
-    weights = {0: 1.0, 1: 0.0, 2: 3.0, 3: 2.0}
+    weights = (1.0, 0.0, 3.0, 2.0)
     history = fine_tune(model, data(), config(class_weights=weights)).history
     assert history["loss"][0] == pytest.approx(np.mean(each * [weights[y] for y in Y]), rel=1e-4)
 

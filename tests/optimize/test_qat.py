@@ -203,10 +203,10 @@ def test_layers_without_an_8_bit_form_stay_float_with_the_reason(layer):
 
 
 def test_what_follows_a_float_layer_is_quantized_as_its_output_gets_a_range(tmp_path):
-    model, _ = chosen(lambda x: layers.Dense(3, name="head")(Doubled(name="odd")(layers.Normalization(mean=1.0, variance=4.0)(x))))
+    model, _ = chosen(lambda x: layers.Dense(3)(Doubled()(layers.Flatten()(layers.Normalization(mean=1.0, variance=4.0)(x)))))
     model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     values = np.random.default_rng(0).normal(size=(32, 6, 4)).astype(np.float32)
-    data = tf.data.Dataset.from_tensor_slices(({"a": values}, np.arange(192).reshape(32, 6) % 3))
+    data = tf.data.Dataset.from_tensor_slices(({"a": values}, np.arange(32) % 3))
     quantized, _ = train_quantized(model, data, QatConfig(fine_tuning=FINE_TUNING.model_copy(update={"epochs": 1})))
     assert np.abs(quantized(values).numpy() - model(values).numpy()).max() < 0.1 * np.ptp(model(values).numpy())
     [kernel] = kernels(flatbuffer(tmp_path, quantized))
@@ -214,10 +214,17 @@ def test_what_follows_a_float_layer_is_quantized_as_its_output_gets_a_range(tmp_
 
 
 def test_a_layer_behind_one_whose_output_gets_no_range_stays_float():
-    _, reasons = chosen(
-        lambda x: layers.Dense(3, name="head")(layers.MultiHeadAttention(2, 4, name="odd")(layers.Dense(4, name="in")(x), x))
-    )
-    assert reasons["in"] == "" and reasons["head"] == "its input comes from the float layer 'odd', whose output tfmot can't give a range"
+    inputs = layers.Input((6, 4), name="a")
+    attended = layers.MultiHeadAttention(2, 4, name="odd")(inputs, inputs)
+    x = layers.Flatten(name="flat")(attended)
+    reasons = {c.layer: c.reason for c in choose_layers(tf_keras.Model(inputs, layers.Dense(3, name="head")(x)), qat())}
+    assert reasons["flat"] == "its input comes from the float layer 'odd', whose output tfmot can't give a range"
+    assert reasons["head"] == ""  # the output of flat gets a range
+
+
+def test_a_dense_layer_on_more_than_vectors_stays_float():
+    _, reasons = chosen(lambda x: layers.Dense(3, name="head")(layers.Flatten(name="flat")(layers.Dense(4, name="steps")(x))))
+    assert reasons == {"steps": "its input has 3 dimensions, and the converter makes a float product of that", "flat": "", "head": ""}
 
 
 @pytest.mark.parametrize(

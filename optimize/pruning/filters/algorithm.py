@@ -19,7 +19,11 @@ from tfx_edge.schemas import EdgeError, FilterReport, Filters, LayerFilters, Pru
 
 
 def remove_filters(
-    model: tf_keras.Model, dataset: tf.data.Dataset, config: PruningConfig, granularity: Filters
+    model: tf_keras.Model,
+    dataset: tf.data.Dataset,
+    config: PruningConfig,
+    granularity: Filters,
+    validation: tf.data.Dataset | None = None,
 ) -> tuple[tf_keras.Model, FilterReport]:
     """Takes the least important filters out of convolutions and units out of Dense layers, and trains the rest.
 
@@ -31,6 +35,7 @@ def remove_filters(
         dataset: one pass over the examples, one at a time, as `fine_tune` takes it.
         config: which layers lose how much, and how the fine-tuning goes.
         granularity: what ranks the filters.
+        validation: examples that aren't trained on, for early stopping, as `dataset`; see `fine_tune`.
 
     Returns:
         A smaller model with layers of the same names, compiled as the given one was, and what was removed.
@@ -54,7 +59,7 @@ def remove_filters(
     smaller = smaller_model(copy, channels, removed)
     _check_equal(copy, smaller, zeroed_weights(copy, channels, removed), batch)
     report = _report(model, smaller, channels, left, config, sensitivity)
-    fine_tune(smaller, dataset, config.fine_tuning, compiled_like=model)
+    fine_tune(smaller, dataset, config.fine_tuning, compiled_like=model, validation=validation)
     compile_like(smaller, model, batch)
     fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     check_finite(smaller.weights, f"model {model.name!r}, pruned", fix)
