@@ -14,6 +14,8 @@ BLESSING = tfx_keys.BLESSING_KEY
 CALIBRATION_DATA = "calibration_data"
 QUANTIZATION_PLAN = "quantization_plan"
 REPORT = "report"
+BEST_HYPERPARAMETERS = tfx_keys.BEST_HYPERPARAMETERS_KEY
+TUNER_RESULTS = tfx_keys.TUNER_RESULTS_KEY
 MODELS, BLESSINGS, REPORTS = "models", "blessings", "reports"  # of several candidates
 
 CONFIG = "config"

@@ -1,15 +1,19 @@
 """CompressionTuner: what is tried, what counts as best, and what came of every trial."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from tfx_edge.schemas.clustering import ClusteringConfig
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.distillation import DistillationConfig
 from tfx_edge.schemas.errors import ConfigError
+from tfx_edge.schemas.low_rank import LowRankConfig
+from tfx_edge.schemas.pruning import PruningConfig
+from tfx_edge.schemas.qat import QatConfig
 from tfx_edge.schemas.techniques import Techniques
 from tfx_edge.schemas.thresholds import Threshold
-from tfx_edge.schemas.training import FineTuningConfig
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 
@@ -49,16 +53,15 @@ class OneOf(Config):
 class SearchConfig(Config):
     """The smallest or fastest edge model within a budget of accuracy, over any fields of `Techniques`.
 
-    >>> from tfx_edge.schemas import FineTuningConfig, OneOf, PruningConfig, SearchConfig, Techniques, Threshold
-    >>> SearchConfig(
-    ...     techniques=Techniques(pruning=PruningConfig(fine_tuning=FineTuningConfig(label_key="label"))),
-    ...     space={"pruning.sparsity": OneOf(values=(0.5, 0.8))},
+    >>> from tfx_edge.schemas import OneOf, SearchConfig, Techniques, Threshold
+    >>> search = SearchConfig(
+    ...     techniques=Techniques(),
+    ...     space={"quantization.scheme": OneOf(values=("float16", "dynamic_range"))},
     ...     label_key="label",
     ...     threshold=Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01),
     ... )
-    Traceback (most recent call last):
-    ...
-    tfx_edge.schemas.errors.ConfigError: SearchConfig: space 'pruning.sparsity': pruning has no field 'sparsity'; it has target_sparsity, granularity, schedule, layers, layer_sparsity, skip_first, skip_last, sensitivity, fine_tuning
+    >>> search.may_calibrate
+    False
     """
 
     techniques: Techniques = Field(description="What every trial starts from: the steps, and their fields that aren't searched.")
@@ -100,9 +103,9 @@ class SearchConfig(Config):
         for path in self.space:
             for value in _ends(self.space[path]):
                 self._check_fits(path, value)
-        for path, tuning in _trainings(self.techniques):
-            if tuning.checkpoint_dir is not None:
-                raise ValueError(f"{path}.checkpoint_dir {tuning.checkpoint_dir!r} would be shared by the trials; leave it out")
+        for path, step in _steps(self.techniques).items():
+            if (folder := step.fine_tuning.checkpoint_dir) is not None:
+                raise ValueError(f"techniques.{path}.fine_tuning.checkpoint_dir {folder!r} would be shared by the trials; leave it out")
 
     def _check_threshold(self) -> None:
         given = self.threshold.model_dump(exclude_defaults=True)
@@ -190,9 +193,16 @@ def with_values(techniques: Techniques, values: Mapping[str, Value]) -> Techniqu
     return Techniques.model_validate(data)
 
 
-def _steps(techniques: Techniques) -> tuple[str, ...]:
-    named = {name: getattr(techniques, name) for name in ("distillation", "low_rank", "pruning", "clustering")}
-    return tuple(name for name, step in {**named, "quantization.qat": techniques.quantization.qat}.items() if step is not None)
+def _steps(techniques: Techniques) -> dict[str, DistillationConfig | LowRankConfig | PruningConfig | ClusteringConfig | QatConfig]:
+    """The steps that train, by their path."""
+    every = {
+        "distillation": techniques.distillation,
+        "low_rank": techniques.low_rank,
+        "pruning": techniques.pruning,
+        "clustering": techniques.clustering,
+        "quantization.qat": techniques.quantization.qat,
+    }
+    return {path: step for path, step in every.items() if step is not None}
 
 
 def _field(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
@@ -214,9 +224,3 @@ def _field(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
 
 def _ends(choice: Between | OneOf) -> tuple[Value, ...]:
     return choice.values if isinstance(choice, OneOf) else (choice.low, choice.high)
-
-
-def _trainings(techniques: Techniques) -> Iterator[tuple[str, FineTuningConfig]]:
-    for path in _steps(techniques):
-        step = techniques.quantization.qat if path == "quantization.qat" else getattr(techniques, path)
-        yield f"techniques.{path}.fine_tuning", step.fine_tuning

@@ -57,6 +57,6 @@ def run_fn(fn_args: Any) -> None:
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(fn_args.train_files), "GZIP").batch(256)
     examples = records.map(lambda serialized: tf.io.parse_example(serialized, spec))
     for name in NUMBERS:
-        model.get_layer(f"normalize_{name}").adapt(examples.map(lambda features, name=name: features[name]))
+        model.get_layer(f"normalize_{name}").adapt(examples.map(lambda features, name=name: tf.reshape(features[name], [-1, 1])))
     model.compile(tf_keras.optimizers.Adam(3e-3), "binary_crossentropy", metrics=["binary_accuracy"])
     train_and_save(model, fn_args, LABEL, epochs=6)

@@ -1,0 +1,123 @@
+"""What a flatbuffer costs, how good it is beside the float model, and what that makes of a trial."""
+
+import math
+from dataclasses import dataclass
+
+import tensorflow as tf
+import tf_keras
+
+from tfx_edge.components.edge_validator.verdict import Measured, keeps_drop
+from tfx_edge.litert.inspect import gzip_size
+from tfx_edge.litert.latency import latency_ratio
+from tfx_edge.litert.runner import Runner
+from tfx_edge.optimize.error_text import one_line
+from tfx_edge.schemas import EdgeError, SearchConfig, Threshold, TrialResult
+
+_BATCH = 256  # examples predicted at once
+
+
+def make_metric(threshold: Threshold) -> tf_keras.metrics.Metric:
+    """The metric that a threshold names.
+
+    Raises:
+        EdgeError: Keras has no such metric, or not with these arguments.
+    """
+    kind = getattr(tf_keras.metrics, threshold.metric, None)
+    if not (isinstance(kind, type) and issubclass(kind, tf_keras.metrics.Metric)):
+        raise EdgeError(f"metric {threshold.metric!r}: Keras has none of this name; a search takes tf_keras.metrics' class names")
+    try:
+        return kind(**threshold.config)
+    except (TypeError, ValueError) as error:
+        raise EdgeError(
+            f"metric {threshold.metric!r} with config {threshold.config}: {one_line(error)}; give what Keras' class takes"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Measures flatbuffers on the same examples.
+
+    Attributes:
+        config: what is measured.
+        dataset: one pass over `(features, label)`, one example at a time; read anew for each flatbuffer, so memory stays flat.
+        float_model: the float flatbuffer.
+    """
+
+    config: SearchConfig
+    dataset: tf.data.Dataset
+    float_model: bytes
+
+    def metric(self, flatbuffer: bytes) -> float:
+        """The threshold's metric over all examples.
+
+        Raises:
+            EdgeError: LiteRT can't predict, the metric doesn't take these labels and predictions, or is no number.
+        """
+        runner, metric = Runner(flatbuffer), make_metric(self.config.threshold)
+        output = _output(runner, self.config.threshold)
+        for features, label in self.dataset.batch(_BATCH).as_numpy_iterator():
+            predictions = runner(features)[output]
+            try:
+                metric.update_state(label, predictions)
+            except (tf.errors.OpError, TypeError, ValueError) as error:
+                raise EdgeError(
+                    f"metric {self.config.threshold.metric!r} takes no labels {label.dtype} {label.shape} with predictions "
+                    f"{predictions.dtype} {predictions.shape}: {one_line(error)}; name another metric"
+                ) from error
+        value = float(metric.result())
+        if not math.isfinite(value):
+            raise EdgeError(f"metric {self.config.threshold.metric!r} is {value}; a model's predictions are no numbers")
+        return value
+
+    def latency_ratio(self, flatbuffer: bytes) -> float | None:
+        """Of one prediction to the float flatbuffer's, where that is the objective."""
+        if self.config.objective != "latency_ratio":
+            return None
+        if flatbuffer == self.float_model:
+            return 1.0
+        features, _ = next(self.dataset.batch(1).as_numpy_iterator())
+        return latency_ratio(flatbuffer, self.float_model, features, num_threads=self.config.num_threads).ratio
+
+    def measure(self, flatbuffer: bytes) -> TrialResult:
+        """Costs and metric; what they are beside the float model says `judge`."""
+        return TrialResult(
+            values={},
+            size_bytes=len(flatbuffer),
+            gzip_bytes=gzip_size(flatbuffer),
+            latency_ratio=self.latency_ratio(flatbuffer),
+            metric=self.metric(flatbuffer),
+            seconds=0,
+        )
+
+
+def _output(runner: Runner, threshold: Threshold) -> str:
+    names = runner.signature.output_names
+    if threshold.output is None and len(names) == 1:
+        return str(names[0])
+    if threshold.output not in names:
+        raise EdgeError(f"threshold.output {threshold.output!r}: the model's outputs are {', '.join(names)}; name one of these")
+    return threshold.output
+
+
+def judge(measured: TrialResult, reference: TrialResult, threshold: Threshold) -> TrialResult:
+    """Adds what a trial lost against the float model, and whether it may win."""
+    if measured.metric is None or reference.metric is None or threshold.max_drop is None:
+        raise ValueError("nothing was measured")
+    drop = (reference.metric - measured.metric) * (1 if threshold.rises else -1)
+    feasible = keeps_drop(threshold, Measured(reference.metric, measured.metric))
+    return measured.model_copy(update={"drop": drop, "feasible": feasible})
+
+
+def score(result: TrialResult, reference: TrialResult, config: SearchConfig) -> float:
+    """A number to minimize: from 0 to 1 by its cost for a trial within the budget, from 1 to 2 by what it lost for any other.
+
+    Bounded, so that one trial far off doesn't flatten all others in a Gaussian process' eyes; every trial that may win comes before
+    every one that may not.
+    """
+    if result.feasible:
+        cost, unit = getattr(result, config.objective), getattr(reference, config.objective)
+        share = float(cost / unit)
+        return share / (1 + share)
+    excess = (result.drop or 0.0) - (config.threshold.max_drop or 0.0)
+    excess = max(excess / (abs(reference.metric or 0.0) or 1.0), 0.0)
+    return 1 + excess / (1 + excess)
