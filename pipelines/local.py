@@ -11,13 +11,16 @@ from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.statistics_gen.component import StatisticsGen
 from tfx.components.trainer.component import Trainer
 from tfx.components.transform.component import Transform
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import example_gen_pb2, pusher_pb2, trainer_pb2
 
+from tfx_edge.components.model_importer.component import ModelImporter
 from tfx_edge.pipelines.beam_args import IN_MEMORY
 from tfx_edge.pipelines.example_files import SPLITS
 from tfx_edge.pipelines.stage import EdgeStage
+from tfx_edge.pipelines.variants import ParetoStage
 
 
 def local_pipeline(
@@ -26,8 +29,9 @@ def local_pipeline(
     *,
     name: str,
     user_code: str,
-    stage: Callable[[Trainer, Transform], EdgeStage],
+    stage: Callable[[BaseComponent, Transform], EdgeStage | ParetoStage],
     custom_config: Mapping[str, Any] | None = None,
+    importer: ModelImporter | None = None,
     enable_cache: bool = True,
 ) -> Pipeline:
     """Builds a pipeline for `LocalDagRunner`: ImportExampleGen to Trainer, the stage, and a Pusher.
@@ -36,9 +40,10 @@ def local_pipeline(
         root: folder for `metadata.db`, the artifacts and `pushed/`.
         data: folder that `write_splits` wrote.
         name: of the pipeline in the metadata.
-        user_code: import path of the module with `preprocessing_fn` and `run_fn`.
+        user_code: import path of the module with `preprocessing_fn` and, for the Trainer, `run_fn`.
         stage: gives the tail behind the Trainer.
         custom_config: for run_fn.
+        importer: brings the model in place of a Trainer.
         enable_cache: whether a component with unchanged inputs is skipped.
     """
     splits = [example_gen_pb2.Input.Split(name=split, pattern=f"{split}/*") for split in SPLITS]
@@ -49,7 +54,7 @@ def local_pipeline(
     transform = Transform(
         examples=example_gen.outputs["examples"], schema=schema_gen.outputs["schema"], preprocessing_fn=f"{user_code}.preprocessing_fn"
     )
-    trainer = Trainer(
+    trainer = importer or Trainer(
         run_fn=f"{user_code}.run_fn",
         examples=transform.outputs["transformed_examples"],
         transform_graph=transform.outputs["transform_graph"],

@@ -108,13 +108,12 @@ class SearchConfig(Config):
                 raise ValueError(f"techniques.{path}.fine_tuning.checkpoint_dir {folder!r} would be shared by the trials; leave it out")
 
     def _check_threshold(self) -> None:
-        given = self.threshold.model_dump(exclude_defaults=True)
-        known = ("metric", "config", "output", "max_drop", "higher_is_better")
-        foreign = [name for name in given if name not in known]
-        if foreign:
-            raise ValueError(f"threshold.{foreign[0]}: a search measures a metric over all examples, once; leave it out, the gate has it")
         if self.threshold.max_drop is None:
             raise ValueError("threshold without max_drop; say how much worse than the float model the edge model may be")
+        known = {"metric", "config", "output", "max_drop", "higher_is_better"}
+        foreign = [name for name in self.threshold.model_dump(exclude_defaults=True) if name not in known]
+        if foreign:
+            raise ValueError(f"threshold.{foreign[0]}: a search measures one metric over all examples; leave it to the gate")
 
     def _check_fits(self, path: str, value: Value) -> None:
         """Refuses a value that fits neither with all optional steps nor without those that it isn't a field of."""

@@ -10,7 +10,7 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
 from tfx_edge.components import keys, plan_files
-from tfx_edge.components.compression_tuner.objective import Yardstick
+from tfx_edge.components.compression_tuner.objective import Yardstick, make_metric, output_name
 from tfx_edge.components.compression_tuner.search import Found, search
 from tfx_edge.components.compression_tuner.space import describe
 from tfx_edge.components.compression_tuner.trial import MODEL, PLAN, build, read_calibration
@@ -41,9 +41,11 @@ class Executor(BaseExecutor):
         config = SearchConfig.from_json(exec_properties[keys.CONFIG])
         step = read_step(input_dict, exec_properties)
         calibration = read_calibration(input_dict.get(keys.CALIBRATION_DATA, []))
+        make_metric(config.threshold)
+        output_name(step.model.output_names, config.threshold)
+        measured = step.dataset(config.split, config.label_key).take(-1 if config.examples is None else config.examples)
         with tempfile.TemporaryDirectory(prefix="tfx-edge-") as scratch:
             floating = build(step, _NOTHING, None, config.seed, scratch)
-        measured = step.dataset(config.split, config.label_key).take(-1 if config.examples is None else config.examples)
         yardstick = Yardstick(config, measured, floating)
         reference = yardstick.measure(floating)
         inputs = {

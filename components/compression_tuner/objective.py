@@ -1,6 +1,7 @@
 """What a flatbuffer costs, how good it is beside the float model, and what that makes of a trial."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -54,7 +55,7 @@ class Yardstick:
             EdgeError: LiteRT can't predict, the metric doesn't take these labels and predictions, or is no number.
         """
         runner, metric = Runner(flatbuffer), make_metric(self.config.threshold)
-        output = _output(runner, self.config.threshold)
+        output = output_name(runner.signature.output_names, self.config.threshold)
         for features, label in self.dataset.batch(_BATCH).as_numpy_iterator():
             predictions = runner(features)[output]
             try:
@@ -90,13 +91,16 @@ class Yardstick:
         )
 
 
-def _output(runner: Runner, threshold: Threshold) -> str:
-    names = runner.signature.output_names
-    if threshold.output is None and len(names) == 1:
-        return str(names[0])
-    if threshold.output not in names:
-        raise EdgeError(f"threshold.output {threshold.output!r}: the model's outputs are {', '.join(names)}; name one of these")
-    return threshold.output
+def output_name(names: Sequence[str], threshold: Threshold) -> str:
+    """The output of a model that a threshold looks at.
+
+    Raises:
+        EdgeError: there is none of its name, or several and it names none.
+    """
+    name = names[0] if threshold.output is None and len(names) == 1 else threshold.output
+    if name is None or name not in names:
+        raise EdgeError(f"threshold.output {name!r}: the model's outputs are {', '.join(names)}; name one of these")
+    return name
 
 
 def judge(measured: TrialResult, reference: TrialResult, threshold: Threshold) -> TrialResult:

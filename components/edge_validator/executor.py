@@ -11,7 +11,7 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import keys
 from tfx_edge.components.documents import write_document
-from tfx_edge.components.edge_validator.blessing import write_blessing
+from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.edge_validator.gate import Evidence, judge
 from tfx_edge.components.examples import split_sources, transformed_schema
 from tfx_edge.schemas import EdgeError, GateConfig
@@ -52,7 +52,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         write_document(f"{report_artifact.uri}/report.json", report)
         report_artifact.set_string_custom_property("current_model", model.uri)  # as blessings have it
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
-        write_blessing(blessing, report.blessed, model, baseline, exec_properties.get("current_component_id"))
+        write_blessing(blessing, report.blessed, model, baseline, deciding_component(exec_properties, self._context))
 
 
 def _raw_records(config: GateConfig) -> str | None:

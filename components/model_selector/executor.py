@@ -9,7 +9,7 @@ from tfx.utils import io_utils
 
 from tfx_edge.components import keys
 from tfx_edge.components.documents import read_bytes, write_document
-from tfx_edge.components.edge_validator.blessing import write_blessing
+from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.model_selector.selection import Candidate, select
 from tfx_edge.schemas import EdgeError, GateReport, SelectionConfig
 
@@ -39,7 +39,7 @@ class Executor(BaseExecutor):
         io_utils.copy_dir(chosen.uri, output.uri)
         write_document(f"{artifact_utils.get_single_uri(output_dict[keys.REPORT])}/{REPORT}", report)
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
-        write_blessing(blessing, report.chosen is not None, output, None, exec_properties.get("current_component_id"))
+        write_blessing(blessing, report.chosen is not None, output, None, deciding_component(exec_properties, self._context))
 
 
 def _by_model(artifacts: list[Artifact]) -> dict[str, Artifact]:

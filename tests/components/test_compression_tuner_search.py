@@ -170,7 +170,7 @@ def test_without_a_feasible_trial_one_error_names_the_nearest(tmp_path):
     text = str(caught.value)
     assert "\n" not in text
     assert "no trial of 12 keeps within max_drop 0.001" in text
-    size, metric = formula(0.2, 16)
+    metric = formula(0.2, 16)[1]
     assert f"pruning.target_sparsity=0.2, clustering.clusters.*=16, has {metric:.4f}" in text
 
 
@@ -247,7 +247,12 @@ def test_the_store_is_of_one_model_data_and_config_but_of_any_space(tmp_path):
     def folder(changed=None, reference=REFERENCE, digests=None):
         return open_store(str(tmp_path), changed or config(), reference, digests or {"model": "a"}).folder
 
-    same = [config(max_trials=3), config(algorithm="random"), config(optional=("clustering",)), config(space={"pruning.target_sparsity": Between(low=0.1, high=0.5)})]
+    same = [
+        config(max_trials=3),
+        config(algorithm="random"),
+        config(optional=("clustering",)),
+        config(space={"pruning.target_sparsity": Between(low=0.1, high=0.5)}),
+    ]
     assert {folder(changed) for changed in same} == {folder()}
     others = [config(seed=1), config(split="test"), config(threshold=Threshold(metric="SparseCategoricalAccuracy", max_drop=0.03))]
     different = [folder(changed) for changed in others]
