@@ -13,7 +13,7 @@ class RunSummary:
     Attributes:
         report: the gate's.
         manifest: of the edge model.
-        sparsity: of the pruned model; None without a Pruner.
+        sparsity: of the pruned model; None without a Pruner, or where it took out filters.
         pushed: folder that the model was pushed to; None if it was not.
     """
 
@@ -39,10 +39,11 @@ def read_summary(metadata_db: Path, pipeline_name: str) -> RunSummary:
     report = Path(outputs["EdgeValidator", "report"].uri) / "report.json"
     manifest = Path(outputs["TFLiteExporter", "model"].uri) / "edge" / "manifest.json"
     pruned = outputs.get(("Pruner", "model"))
+    sparsity = Path(pruned.uri) / "sparsity.json" if pruned else None
     return RunSummary(
         GateReport.from_json(report.read_bytes()),
         Manifest.from_json(manifest.read_bytes()),
-        SparsityReport.from_json((Path(pruned.uri) / "sparsity.json").read_bytes()) if pruned else None,
+        SparsityReport.from_json(sparsity.read_bytes()) if sparsity is not None and sparsity.is_file() else None,
         destination,
     )
 

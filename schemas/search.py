@@ -42,7 +42,7 @@ class OneOf(Config):
 
     kind: Literal["one_of"] = "one_of"
     values: tuple[StrictInt, ...] | tuple[StrictFloat, ...] | tuple[StrictStr, ...] = Field(
-        min_length=1, description="Numbers in ascending order, or texts."
+        min_length=1, description="Numbers, best in ascending order, or texts."
     )
 
     def check(self) -> None:

@@ -81,4 +81,4 @@ def test_the_smallest_blessed_variant_of_an_imported_model_is_pushed_and_the_oth
     best = min(sizes, key=lambda name: sizes[name])
     [pushed] = (root / "pushed").glob("*/tflite")
     assert pushed.read_bytes() == (Path(outputs[f"TFLiteExporter.{best}", "model"].uri) / "Format-Serving" / "tflite").read_bytes()
-    assert [c["validator"] for c in selection["candidates"]][0] == f"EdgeValidator.{best}"
+    assert selection["candidates"][0]["validator"] == f"EdgeValidator.{best}"
