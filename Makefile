@@ -14,7 +14,7 @@ demo: setup ## the main job: digits from raw records to a blessed and pushed int
 	@.venv/bin/tfx-edge demo
 
 test: lint ## lint and all tests
-	.venv/bin/pytest
+	.venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 
 quick: lint ## lint and the unit tests of what changed since main
 	$(PYTHON) tests/changed.py

@@ -14,7 +14,8 @@ class QatConfig(Config):
     layers: tuple[str, ...] = Field(
         default=("*",),
         min_length=1,
-        description="Shell patterns over layer names; each must match a layer. A layer that tfmot has no 8-bit form of stays float.",
+        description="Shell patterns over layer names; each must match a layer. Of the others, and of a layer that tfmot has no 8-bit form of, "
+        "int8 isn't emulated.",
     )
     preserve: Literal["auto", "nothing", "sparsity", "clusters", "sparsity_and_clusters"] = Field(
         default="auto",
@@ -30,18 +31,21 @@ class QatConfig(Config):
 
 
 class QatLayer(Config):
-    """What quantization-aware training did to one layer; the numbers are of its kernel, in float."""
+    """What quantization-aware training did to one layer; the numbers are of its kernel (a SeparableConv2D's pointwise one), in float."""
 
     layer: str
     type: str = Field(description="Keras class of the layer.")
-    quantized: bool
+    emulated: bool = Field(
+        description="Its rounding to int8 is emulated in training. Where it isn't, the layer is float on the device too, unless what "
+        "surrounds it is int8: then the converter quantizes it unasked, by the range of its weights. plan.json lists the float operators."
+    )
     kept: tuple[Literal["sparsity", "clusters"], ...] = Field(default=(), description="What was kept of the kernel.")
     zeros_before: int = Field(default=0, ge=0)
     zeros: int = Field(default=0, ge=0)
     values_before: int = Field(default=0, ge=0, description="Distinct values before.")
     values: int = Field(default=0, ge=0, description="Distinct values after; the flatbuffer has no more integers, by kernel or channel.")
     by_channel: bool = Field(default=False, description="Values are counted by output channel, each of which has a scale of its own.")
-    reason: str = Field(default="", description="Why the layer stays float, where it does.")
+    reason: str = Field(default="", description="Why it isn't emulated, where it isn't.")
 
 
 class QatReport(Config):

@@ -113,15 +113,14 @@ def judge(measured: TrialResult, reference: TrialResult, threshold: Threshold) -
 
 
 def score(result: TrialResult, reference: TrialResult, config: SearchConfig) -> float:
-    """A number to minimize: from 0 to 1 by its cost for a trial within the budget, from 1 to 2 by what it lost for any other.
+    """A number to minimize: below 0 by the logarithm of its cost for a trial within the budget, from 0 to 1 by its loss for any other.
 
-    Bounded, so that one trial far off doesn't flatten all others in a Gaussian process' eyes; every trial that may win comes before
-    every one that may not.
+    So every trial that may win comes before every one that may not. The logarithm keeps the step between them from dwarfing, in a
+    Gaussian process' eyes, what trials within the budget differ by.
     """
     if result.feasible:
-        cost, unit = getattr(result, config.objective), getattr(reference, config.objective)
-        share = float(cost / unit)
-        return share / (1 + share)
+        share = getattr(result, config.objective) / getattr(reference, config.objective)
+        return math.log(share / (1 + share))  # below 0 even where it costs more than the float model
     excess = (result.drop or 0.0) - (config.threshold.max_drop or 0.0)
     excess = max(excess / (abs(reference.metric or 0.0) or 1.0), 0.0)
-    return 1 + excess / (1 + excess)
+    return excess / (1 + excess)

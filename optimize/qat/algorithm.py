@@ -1,6 +1,6 @@
 """Annotate, train with rounding emulated, count."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,10 +21,10 @@ from tfx_edge.optimize.qat.folding import fold_norms
 from tfx_edge.optimize.qat.preserve import Kept, holds, kept
 from tfx_edge.optimize.qat.scheme import EdgeScheme, OneRange
 from tfx_edge.optimize.qat.selection import Choice, choose_layers, takes_range
+from tfx_edge.optimize.qat.splitting import split_separable
 from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values, pattern_of
 from tfx_edge.schemas import EdgeError, QatConfig, QatLayer, QatReport
 
-_NOT_CONV2D = (tf_keras.layers.Conv2DTranspose, tf_keras.layers.DepthwiseConv2D)  # subclasses that tfmot has other quantizers for
 _TECHNIQUES: dict[tuple[bool, bool], Literal["QAT", "PQAT", "CQAT", "PCQAT"]] = {
     (False, False): "QAT",
     (True, False): "PQAT",
@@ -69,7 +69,9 @@ def train_quantized(
     check_finite(copy.weights, f"model {model.name!r}")
     choices = choose_layers(copy, config)
     count_steps(dataset, config.fine_tuning)  # an empty dataset is an error before the model is rebuilt
-    quantized = _annotated(fold_norms(copy, _behind_dense(copy, choices)), choices, config)
+    separable = [c.layer for c in choices if c.quantized and c.type == "SeparableConv2D"]
+    plain = split_separable(fold_norms(copy, _behind_dense(copy, choices)), separable)
+    quantized = _annotated(plain, choices, {c.layer for c in choices if c.quantized} | {f"{name}_depthwise" for name in separable}, config)
     if config.freeze_batch_norm:
         for layer in quantized.layers:
             if isinstance(getattr(layer, "layer", layer), tf_keras.layers.BatchNormalization):
@@ -90,8 +92,7 @@ def _behind_dense(copy: tf_keras.Model, choices: Sequence[Choice]) -> list[str]:
     return [norm.name for norm in norms if isinstance(norm.inbound_nodes[0].inbound_layers, tf_keras.layers.Dense)]
 
 
-def _annotated(copy: tf_keras.Model, choices: Sequence[Choice], config: QatConfig) -> tf_keras.Model:
-    chosen = {choice.layer for choice in choices if choice.quantized}
+def _annotated(copy: tf_keras.Model, choices: Sequence[Choice], chosen: Set[str], config: QatConfig) -> tf_keras.Model:
     one_range = {layer.name for layer in copy.layers if layer.name in chosen and _takes_one_range(layer, config)}
 
     feeding = {
@@ -121,7 +122,7 @@ def _annotated(copy: tf_keras.Model, choices: Sequence[Choice], config: QatConfi
 
 def _takes_one_range(layer: tf_keras.layers.Layer, config: QatConfig) -> bool:
     """Whether the scheme's quantizer of the layer's kernel is replaced, see `scheme`."""
-    if not isinstance(layer, tf_keras.layers.Conv2D) or isinstance(layer, _NOT_CONV2D):
+    if type(layer) is not tf_keras.layers.Conv2D:  # tfmot has other quantizers for its subclasses
         return False
     kernel = layer.kernel.numpy()
     return "clusters" in kept(kernel, config) and holds(kernel).one_scale
@@ -157,7 +158,7 @@ def _report(choices: Sequence[Choice], kernels: Sequence[_Kernel], config: QatCo
 
 
 def _layer(choice: Choice, kernel: _Kernel | None) -> QatLayer:
-    about = QatLayer(layer=choice.layer, type=choice.type, quantized=choice.quantized, reason=choice.reason)
+    about = QatLayer(layer=choice.layer, type=choice.type, emulated=choice.quantized, reason=choice.reason)
     if kernel is None:
         return about
     after = kernel.variable.numpy()

@@ -14,8 +14,7 @@ from tf_keras import layers
 from tfx_edge.optimize.qat.preserve import kept
 from tfx_edge.schemas import EdgeError, QatConfig
 
-_SPLIT_BY_TFMOT = (layers.SeparableConv1D, layers.SeparableConv2D)  # its layout transform makes two layers of them
-_FOLDED_INTO = (layers.Conv2D, layers.DepthwiseConv2D, layers.Dense)
+_FOLDED_INTO = (layers.Conv2D, layers.DepthwiseConv2D, layers.SeparableConv2D, layers.Dense)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,9 @@ def _reason(layer: layers.Layer, config: QatConfig, registry: Default8BitQuantiz
         return _unfoldable(layer, config, registry)
     if isinstance(layer, layers.Dense) and len(layer.input_shape) > 2:
         return f"its input has {len(layer.input_shape)} dimensions, and the converter makes a float product of that"
-    if registry.supports(layer) or isinstance(layer, _SPLIT_BY_TFMOT):
+    if isinstance(layer, layers.Conv2DTranspose):
+        return "Keras can't save tfmot's 8-bit form of a Conv2DTranspose"
+    if registry.supports(layer) or type(layer) is layers.SeparableConv2D:  # see `splitting`
         return ""
     return f"tfmot has no 8-bit form of the layer type {kind}"
 
@@ -101,7 +102,7 @@ def _unfoldable(norm: layers.Layer, config: QatConfig, registry: Default8BitQuan
     [before] = _sources(norm)
     if not isinstance(before, _FOLDED_INTO) or isinstance(before, layers.Conv2DTranspose):
         kind = type(before).__name__
-        return f"a BatchNormalization is folded into Conv2D, DepthwiseConv2D and Dense alone; before it is a {kind}"
+        return f"a BatchNormalization is folded into Conv2D, DepthwiseConv2D, SeparableConv2D and Dense alone; before it is a {kind}"
     if len(before.outbound_nodes) > 1:
         return f"the output of {before.name!r} has other readers too, so it can't be folded into that"
     if before.activation is not tf_keras.activations.linear:

@@ -1,37 +1,67 @@
-"""Quantizer with quantization-aware training, and what TFLiteExporter makes of it."""
+"""Quantizer with quantization-aware training, what TFLiteExporter makes of it, and whether the gate lets it through."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import gate_data
 import numpy as np
+import penguin_data
+import penguins
 import pytest
-from example_shards import examples_artifact, transform_graph_artifact
-from exporting import BEAM_ARGS, SCHEMA, files, keras_model, model_artifact, records, run_exporter, values
+from example_shards import example, examples_artifact, schema, transform_graph_artifact
+from exporting import BEAM_ARGS, files, model_artifact, run_exporter
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types.channel import Channel
 from tfx.types.standard_artifacts import Examples, Model, TransformGraph
 
 from tfx_edge.components import float_models, keys, plan_files
+from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.components.quantizer.component import Quantizer
 from tfx_edge.components.quantizer.executor import Executor
 from tfx_edge.litert.runner import Runner
-from tfx_edge.schemas import ConfigError, EdgeError, FineTuningConfig, Manifest, QatConfig, QatReport, QuantizationConfig
+from tfx_edge.schemas import (
+    ConfigError,
+    EdgeError,
+    FineTuningConfig,
+    GateConfig,
+    Manifest,
+    PreparationReport,
+    QatConfig,
+    QatReport,
+    QuantizationConfig,
+    Threshold,
+)
 from tfx_edge.schemas.artifact_types import QuantizationPlan
+from tfx_edge.schemas.training import EarlyStopping
 
 TUNING = FineTuningConfig(
-    label_key="species", epochs=2, batch_size=32, learning_rate=1e-3, loss="sparse_categorical_crossentropy", from_logits=True
+    label_key=penguins.LABEL, epochs=3, batch_size=32, learning_rate=1e-3, early_stopping=EarlyStopping(patience=3, split="eval")
 )
 QAT = QuantizationConfig(io_type="int8", qat=QatConfig(fine_tuning=TUNING))
+SCHEMA = schema(species=("INT",), **dict.fromkeys(penguins.FEATURES, ("FLOAT",)))
 
 
-def run(folder: Path, model: Model, config: QuantizationConfig = QAT, examples: bool = True) -> tuple[Model, QuantizationPlan]:
+def columns() -> dict[str, np.ndarray[Any, Any]]:
+    rows = penguin_data.rows()
+    features = {name: np.array([row[name] for row in rows], np.float32) for name in penguins.FEATURES}
+    return {**features, penguins.LABEL: np.array([int(row[penguins.LABEL]) for row in rows])}
+
+
+def records() -> list[bytes]:
+    return [example({k: [int(v) if k == penguins.LABEL else v] for k, v in row.items()}) for row in penguin_data.rows()]
+
+
+def run(folder: Path, model: Model, config: QuantizationConfig = QAT, splits: tuple[str, ...] = ("train", "eval")) -> tuple[Any, Any]:
+    """Runs Quantizer's executor on the penguins; without splits on no examples at all."""
     outputs = Model(), QuantizationPlan()
     for output, name in zip(outputs, ("model", "plan"), strict=True):
         output.uri = str(folder / name)
         Path(output.uri).mkdir(parents=True)  # as TFX does
     inputs: dict[str, Any] = {keys.FLOAT_MODEL: [model], keys.TRANSFORM_GRAPH: [transform_graph_artifact(folder / "graph", SCHEMA)]}
-    if examples:
-        inputs[keys.EXAMPLES] = [examples_artifact(folder / "examples", {"train": [records(values())]})]
+    if splits:
+        shards = {"train": [records()[::2]], "eval": [records()[1::2]]}
+        inputs[keys.EXAMPLES] = [examples_artifact(folder / "examples", {name: shards[name] for name in splits})]
     context = BaseBeamExecutor.Context(beam_pipeline_args=list(BEAM_ARGS), tmp_dir=str(folder / "tmp"), unique_id="1")
     written = {keys.MODEL: [outputs[0]], keys.QUANTIZATION_PLAN: [outputs[1]]}
     Executor(context).Do(inputs, written, {keys.CONFIG: config.to_json(), keys.MODEL_FN: None, keys.MODULE_PATH: None})
@@ -40,53 +70,83 @@ def run(folder: Path, model: Model, config: QuantizationConfig = QAT, examples: 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    return model_artifact(tmp_path_factory.mktemp("trainer") / "model", keras_model())
+    """The penguins' classifier, trained on every other one."""
+    data, keras_model = columns(), penguins.build_model()
+    keras_model.fit([data[name][::2, None] for name in penguins.FEATURES], data[penguins.LABEL][::2], epochs=30, verbose=0)
+    return model_artifact(tmp_path_factory.mktemp("trainer") / "model", keras_model)
 
 
 @pytest.fixture(scope="module")
-def trained(model: Model, tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, QuantizationPlan]:
-    return run(tmp_path_factory.mktemp("quantizer"), model)
+def exported(model: Model, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Quantizer's outputs and the edge model that TFLiteExporter makes of them."""
+    folder = tmp_path_factory.mktemp("chain")
+    trained, plan = run(folder / "quantizer", model)
+    edge = run_exporter(folder / "export", trained, plan)
+    return SimpleNamespace(trained=trained, plan=plan, files=files(edge.uri), flatbuffer=files(edge.uri)["Format-Serving/tflite"])
 
 
-def test_model_and_plan_are_all_that_the_exporter_needs_and_give_the_same_bytes(
-    trained: tuple[Model, QuantizationPlan], tmp_path: Path
-) -> None:
-    first, second = (run_exporter(tmp_path / name, *trained) for name in ("first", "second"))
-    assert files(first.uri) == files(second.uri)
-    manifest = Manifest.from_json(files(first.uri)["edge/manifest.json"])
-    flatbuffer = files(first.uri)["Format-Serving/tflite"]
-    assert {"FULLY_CONNECTED"} <= set(manifest.operators) <= {"CONCATENATION", "FULLY_CONNECTED", "QUANTIZE"}
+def test_the_exported_model_computes_in_integers_what_the_trained_one_emulates(exported: SimpleNamespace) -> None:
+    manifest = Manifest.from_json(exported.files["edge/manifest.json"])
+    assert {"FULLY_CONNECTED", "SOFTMAX"} <= set(manifest.operators) <= {"CONCATENATION", "FULLY_CONNECTED", "QUANTIZE", "SOFTMAX"}
     assert {t.dtype for t in (*manifest.signature.inputs, *manifest.signature.outputs)} == {"int8"}
-    expected = float_models.load([trained[0]]).predict(values())["logits"]  # what the trained model emulates
-    got = Runner(flatbuffer)(values())["logits"]
-    assert np.abs(got - expected).max() < 0.05 * np.ptp(expected)
+    data = columns()
+    expected = float_models.load([exported.trained]).predict(data)["probabilities"]
+    got = Runner(exported.flatbuffer)(data)["probabilities"]
+    assert np.ptp(expected) > 0.9
+    assert np.abs(got - expected).max() < 0.05
+    assert (got.argmax(-1) == expected.argmax(-1)).mean() > 0.99
 
 
-def test_plan_and_report_say_what_was_done(trained: tuple[Model, QuantizationPlan]) -> None:
-    plan, ranges, _ = plan_files.read(trained[1].uri)
+def test_the_gate_blesses_it_against_the_model_of_the_trainer(exported: SimpleNamespace, model: Model, tmp_path: Path) -> None:
+    threshold = Threshold(metric="SparseCategoricalAccuracy", max_drop=0.02, lower_bound=0.95)
+    result = gate_data.run_gate(
+        tmp_path,
+        model=exported.flatbuffer,
+        baseline=model.uri,
+        data=columns(),
+        config=GateConfig(label_key=penguins.LABEL, thresholds=(threshold,)),
+    )
+    assert result.report.blessed, result.report.reasons
+    assert result.files == ["BLESSED"] and gate_data.pushed(result) == ["tflite"]
+
+
+def test_model_and_plan_give_the_same_bytes_each_time(exported: SimpleNamespace) -> None:
+    loaded = float_models.load([exported.trained])
+    assert convert_model(loaded, "the model", quantized_io="int8") == exported.flatbuffer
+
+
+def test_plan_and_reports_say_what_was_done(exported: SimpleNamespace) -> None:
+    plan, ranges, _ = plan_files.read(exported.plan.uri)
     assert (plan.method, plan.recipe, plan.float_ops, plan.calibration_digest) == ("qat", (), (), None)
     assert plan.config == QAT and ranges.ranges == {}
-    assert trained[1].get_string_custom_property("method") == "qat"
-    report = QatReport.from_json(files(trained[0].uri)["qat.json"])
-    assert report.technique == "QAT" and all(layer.quantized for layer in report.layers)
+    assert exported.plan.get_string_custom_property("method") == "qat"
+    assert set(files(exported.trained.uri)) >= {"qat.json", "preparation.json"}
+    report = QatReport.from_json(files(exported.trained.uri)["qat.json"])
+    assert report.technique == "QAT" and all(layer.emulated for layer in report.layers)
+    assert PreparationReport.from_json(files(exported.trained.uri)["preparation.json"]).rewrites == ()
 
 
-def test_the_plan_fits_no_other_model(model: Model, trained: tuple[Model, QuantizationPlan], tmp_path: Path) -> None:
+def test_the_plan_fits_no_other_model(model: Model, exported: SimpleNamespace, tmp_path: Path) -> None:
     with pytest.raises(EdgeError, match="the quantization plan was made for the float flatbuffer"):
-        run_exporter(tmp_path / "export", model, trained[1])
+        run_exporter(tmp_path / "export", model, exported.plan)
     assert files(tmp_path / "export") == {}
 
 
 @pytest.mark.parametrize(
-    ("change", "examples", "text"),
-    [({}, False, "qat needs examples"), ({"layers": ("nowhere",)}, True, "pattern 'nowhere' matches no layer")],
+    ("change", "splits", "text"),
+    [
+        ({}, (), "qat needs examples"),
+        ({}, ("train",), "split 'eval'"),
+        ({"layers": ("nowhere",)}, ("train", "eval"), "pattern 'nowhere' matches no layer"),
+    ],
 )
 def test_what_stops_the_training_leaves_nothing_behind(
-    model: Model, tmp_path: Path, change: dict[str, Any], examples: bool, text: str
+    model: Model, tmp_path: Path, change: dict[str, Any], splits: tuple[str, ...], text: str
 ) -> None:
     config = QAT.model_copy(update={"qat": QatConfig(fine_tuning=TUNING, **change)})
-    with pytest.raises(EdgeError, match=text):
-        run(tmp_path, model, config, examples)
+    with pytest.raises(EdgeError, match=text) as error:
+        run(tmp_path, model, config, splits)
+    assert "\n" not in str(error.value)
     assert files(tmp_path / "model") == files(tmp_path / "plan") == {}
 
 
