@@ -14,12 +14,14 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
+from ai_edge_litert import schema_py_generated as schema
 from google.protobuf import text_format
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
@@ -62,6 +64,7 @@ CLUSTERS = 16  # distinct values of each kernel, zero included
 
 Split = tuple[NDArray[np.float32], NDArray[np.int64]]
 Measures = dict[str, float]
+Better = Literal["higher", "lower"]
 
 
 def figures() -> Iterator[Figure]:
@@ -107,7 +110,7 @@ def _tuning(seed: int, epochs: int, learning_rate: float) -> FineTuningConfig:
 def _compression(data: Mapping[str, Split], floats: Mapping[int, tf_keras.Model]) -> Iterator[Figure]:
     measured = [_compressed(data, model, seed) for seed, model in floats.items()]
 
-    def over_seeds(name: str, unit: str, goal: float, better: Literal["higher", "lower"]) -> Iterator[Figure]:
+    def over_seeds(name: str, unit: str, goal: float, better: Better) -> Iterator[Figure]:
         yield from _mean_and_worst(f"compression.{name}", [m[name] for m in measured], unit, goal, better)
 
     yield from over_seeds("prune_80.drop", "of accuracy", 0.01, "lower")
@@ -133,13 +136,163 @@ def _compressed(data: Mapping[str, Split], model: tf_keras.Model, seed: int) -> 
     qat, _ = train_quantized(model, examples, training)
     assert report.technique == "PCQAT"
 
-    floating, float_80 = _float(model), _float(pruned_80)
-    _check(float_80, dict.fromkeys(LAYERS, 0.8))
+    floating, sparse = _flatbuffer(model), _flatbuffer(pruned_80)
+    _check_zeros(sparse, dict.fromkeys(LAYERS, 0.8))
     quantized = {
-        "prune_ptq": _checked(_quantized(_float(pruned), data["train"]), SPARSITY),
-        "cluster_ptq": _checked(_quantized(_float(clustered), data["train"]), clusters=CLUSTERS),
-        "prune_cluster_ptq": _checked(_quantized(_float(both), data["train"]), SPARSITY, CLUSTERS),
+        "prune_ptq": _quantized(pruned, data["train"]),
+        "cluster_ptq": _quantized(clustered, data["train"]),
+        "prune_cluster_ptq": _quantized(both, data["train"]),
         "qat": _flatbuffer(qat, "int8"),
-        "pcqat": _checked(_flatbuffer(pcqat, "int8"), SPARSITY, CLUSTERS),
+        "pcqat": _flatbuffer(pcqat, "int8"),
     }
-    return {}
+    for name in ("prune_ptq", "prune_cluster_ptq", "pcqat"):
+        _check_zeros(quantized[name], SPARSITY)
+    for name in ("cluster_ptq", "prune_cluster_ptq", "pcqat"):
+        _check_values(quantized[name])
+
+    accuracy, size = _accuracy(floating, data["eval"]), {name: inspect.gzip_size(flatbuffer) for name, flatbuffer in quantized.items()}
+    measures = {"prune_80.drop": accuracy - _accuracy(sparse, data["eval"])}
+    for name, flatbuffer in quantized.items():
+        measures[f"{name}.drop"] = accuracy - _accuracy(flatbuffer, data["eval"])
+        measures[f"{name}.gzip"] = inspect.gzip_size(floating) / size[name]
+        measures[f"pcqat.against_{name}"] = size[name] / size["pcqat"]
+    return measures
+
+
+def _flatbuffer(model: tf_keras.Model, quantized_io: Literal["int8"] | None = None) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        from_keras_model(model).save(folder)
+        return convert(folder, quantized_io=quantized_io)
+
+
+def _quantized(model: tf_keras.Model, train: Split) -> bytes:
+    """Post-training quantization to int8, inputs and outputs too, by the ranges over a few training examples."""
+    floating = _flatbuffer(model)
+    ranges = RangeCollector(floating)({IMAGE: train[0][:CALIBRATED]})
+    return apply_plan(floating, make_plan(floating, QuantizationConfig(scheme="int8", io_type="int8"), ranges, "benchmark"), ranges)
+
+
+def _accuracy(flatbuffer: bytes, split: Split) -> float:
+    images, labels = split
+    [scores] = Runner(flatbuffer)({IMAGE: images}).values()
+    return float(np.mean(scores.argmax(-1) == labels))
+
+
+def _kernels(flatbuffer: bytes) -> dict[str, NDArray[Any]]:
+    """The weights of the convolutions and dense layers, flat, by the layers' names."""
+    parsed = inspect.parse(flatbuffer)
+    [graph] = parsed.subgraphs
+    weighted = [op for op in graph.operators if inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]) in _WEIGHTED]
+    tensors = [graph.tensors[op.inputs[1]] for op in weighted]
+    values = [np.frombuffer(bytes(parsed.buffers[t.buffer].data), _DTYPES[t.type]) for t in tensors]
+    return dict(zip(LAYERS, values, strict=True))
+
+
+_WEIGHTED = ("CONV_2D", "FULLY_CONNECTED")
+_DTYPES = {schema.TensorType.FLOAT32: np.float32, schema.TensorType.INT8: np.int8}
+
+
+def _check_zeros(flatbuffer: bytes, sparsity: Mapping[str, float]) -> None:
+    for layer, kernel in _kernels(flatbuffer).items():
+        assert np.sum(kernel == 0) > sparsity[layer] * kernel.size - 1, layer
+
+
+def _check_values(flatbuffer: bytes) -> None:
+    for layer, kernel in _kernels(flatbuffer).items():
+        assert np.unique(kernel).size <= CLUSTERS, layer
+
+
+# Distillation
+
+STUDENT = ScaledStudent(width=0.49)  # the widest with at most a quarter of the teacher's parameters
+
+
+def _distillation(data: Mapping[str, Split], teachers: Mapping[int, tf_keras.Model]) -> Iterator[Figure]:
+    """A student's gain from its teacher: trained with and without it, from the same weights, as long and on the same examples."""
+    examples, (images, labels) = _examples(data["train"]), data["eval"]
+
+    def accuracy(model: tf_keras.Model) -> float:
+        return float(np.mean(model.predict(images, verbose=0).argmax(-1) == labels))
+
+    gains, shares = [], []
+    for seed, teacher in teachers.items():
+        tf_keras.utils.set_random_seed(seed)
+        student = scaled_student(teacher, STUDENT)
+        tuning = _tuning(seed, 30, 2e-3)
+        alone = copy_model(student)
+        fine_tune(alone, examples, tuning, compiled_like=teacher)
+        config = DistillationConfig(temperature=2, alpha=0.5, fine_tuning=tuning)
+        distilled, report = distill(teacher, examples, config, student_fn=lambda _, student=student: copy_model(student))
+        gains.append(accuracy(distilled) - accuracy(alone))
+        shares.append(report.student_parameters / report.teacher_parameters)
+    least = 0.5 / len(labels) / len(gains)  # less than what one image more makes of the mean
+    yield _mean("compression.distilled.gain", gains, "of accuracy", least, "higher")
+    yield _mean("compression.distilled.parameters", shares, "of the teacher's", 0.25, "lower")
+
+
+def _mean(name: str, values: Sequence[float], unit: str, goal: float, better: Better) -> Figure:
+    return Figure(name, statistics.fmean(values), unit, goal, better, (min(values), max(values)), len(values))
+
+
+def _mean_and_worst(name: str, values: Sequence[float], unit: str, goal: float, better: Better) -> Iterator[Figure]:
+    mean = _mean(name, values, unit, goal, better)
+    yield mean
+    yield replace(mean, name=f"{name}.worst", value=(min if better == "higher" else max)(values))
+
+
+# Memory
+
+SIDE, SHARD, TIMES, BUFFER, MEMORY_RUNS = 64, 4_000, 10, 1_000, 3  # images of 16 KiB: ten shards are 625 MiB
+_DIMS = f"dim {{ size: {SIDE} }} dim {{ size: {SIDE} }} dim {{ size: 1 }}"
+SCHEMA = f"""
+feature {{ name: "{IMAGE}" type: FLOAT presence {{ min_fraction: 1 }} shape {{ {_DIMS} }} }}
+feature {{ name: "{LABEL}" type: INT presence {{ min_fraction: 1 }} shape {{ }} }}
+"""
+
+
+def _memory() -> Figure:
+    """Peak memory of pruning while fine-tuning on ten times the examples, over that on the examples."""
+    with tempfile.TemporaryDirectory() as folder:
+        few, many = Path(folder, "few"), Path(folder, "many")
+        _write_shard(few / "Split-train" / "0.gz")
+        (many / "Split-train").mkdir(parents=True)
+        for i in range(TIMES):
+            os.link(few / "Split-train" / "0.gz", many / "Split-train" / f"{i}.gz")
+        ratios = [_in_child(many) / _in_child(few) for _ in range(MEMORY_RUNS)]
+    value, spread = statistics.median(ratios), (min(ratios), max(ratios))
+    return Figure("compression.memory", value, f"x peak memory with {TIMES} times the examples", 1.1, "lower", spread, MEMORY_RUNS)
+
+
+def _write_shard(path: Path) -> None:
+    """Digits, blown up."""
+    images, labels = load_digits(return_X_y=True)
+    path.parent.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+        for i in range(SHARD):
+            at = i % len(labels)
+            example = tf.train.Example()
+            pixels = np.kron(images[at].reshape(8, 8) / 16, np.ones((SIDE // 8, SIDE // 8)))
+            example.features.feature[IMAGE].float_list.value.extend(pixels.ravel().tolist())
+            example.features.feature[LABEL].int64_list.value.append(int(labels[at]))
+            writer.write(example.SerializeToString())
+
+
+def _in_child(folder: Path) -> int:
+    """A process of its own for each run: a peak never falls."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_peak, str(folder)).result()
+
+
+def _peak(folder: str) -> int:
+    """Prunes a small model on a folder's split `train`, read from its files; the peak of resident memory in KiB."""
+    artifact = standard_artifacts.Examples()
+    artifact.uri, artifact.split_names = folder, artifact_utils.encode_split_names(["train"])
+    dataset = training_dataset([artifact], "train", text_format.Parse(SCHEMA, schema_pb2.Schema()), [IMAGE], LABEL)
+    image = tf_keras.Input((SIDE, SIDE, 1), name=IMAGE)
+    x = tf_keras.layers.Flatten()(tf_keras.layers.AveragePooling2D(SIDE // 8)(image))
+    model = tf_keras.Model(image, tf_keras.layers.Dense(10, activation="softmax")(x))
+    model.compile("adam", "sparse_categorical_crossentropy")
+    tuning = FineTuningConfig(label_key=LABEL, epochs=2, shuffle_buffer=BUFFER)
+    prune(model, dataset, PruningConfig(fine_tuning=tuning))
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1])

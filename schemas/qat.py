@@ -14,8 +14,8 @@ class QatConfig(Config):
     layers: tuple[str, ...] = Field(
         default=("*",),
         min_length=1,
-        description="Shell patterns over layer names; each must match a layer. Of the others, and of a layer that tfmot has no 8-bit form of, "
-        "int8 isn't emulated.",
+        description="Shell patterns over layer names; each must match a layer. int8 isn't emulated of the other layers, nor of one that "
+        "tfmot has no 8-bit form of.",
     )
     preserve: Literal["auto", "nothing", "sparsity", "clusters", "sparsity_and_clusters"] = Field(
         default="auto",

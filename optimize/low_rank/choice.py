@@ -106,8 +106,10 @@ def _within(candidates: Sequence[Candidate], budget: MacBudget, min_saving: floa
 
 def _candidate(layer: tf_keras.layers.Layer, config: LowRankConfig) -> Candidate:
     method, reason = _method(layer, config)
-    shape = layer.output_shape if hasattr(layer, "output_shape") and isinstance(layer.output_shape, tuple) else (None,)
-    positions = math.prod(size or 1 for size in shape[1:-1]) * max(len(layer.inbound_nodes), 1)
+    shapes = [node.output_shapes for node in layer.inbound_nodes]
+    if method is not None and len(set(shapes)) > 1:
+        method, reason = None, f"it is called on inputs of {len(set(shapes))} sizes"
+    positions = sum(math.prod(size or 1 for size in shape[1:-1]) for shape in shapes if isinstance(shape, tuple))
     return Candidate(layer, method, reason, positions)
 
 

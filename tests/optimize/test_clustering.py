@@ -9,12 +9,13 @@ from tf_keras import layers
 from tfx_edge.optimize.clustering import cluster
 from tfx_edge.optimize.clustering.centroids import share
 from tfx_edge.schemas import ClusteringConfig, ConfigError, EdgeError, FineTuningConfig
+from tfx_edge.schemas.training import EarlyStopping
 
 FINE_TUNING = FineTuningConfig(label_key="y", epochs=2, batch_size=32, learning_rate=0.003)
 
 
-def config(clusters=None, **fields):
-    return ClusteringConfig(clusters=clusters or {"*": 8}, fine_tuning=FINE_TUNING, **fields)
+def config(clusters=None, tuning=None, **fields):
+    return ClusteringConfig(clusters=clusters or {"*": 8}, fine_tuning=FINE_TUNING.model_copy(update=tuning or {}), **fields)
 
 
 def images(count=200):
@@ -89,6 +90,16 @@ def test_the_same_seed_gives_the_same_weights(model):
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+def test_early_stopping_by_other_examples_keeps_the_best_epoch_and_the_shared_values(model):
+    features, labels = images()
+    against = tf.data.Dataset.from_tensor_slices((features, 1 - labels))  # the better the training, the worse these
+    stopping = {"epochs": 9, "early_stopping": EarlyStopping(patience=1)}
+    stopped, _ = cluster(model, dataset(), config(tuning=stopping), validation=against)
+    once, _ = cluster(model, dataset(), config(tuning={"epochs": 1}))
+    assert all(np.array_equal(a, b) for a, b in zip(stopped.get_weights(), once.get_weights(), strict=True))
+    assert distinct(kernel(stopped, "hidden")) <= 8
+
+
 def test_per_channel_the_number_holds_for_each_output_channel_of_a_convolution(model):
     clustered, report = cluster(model, dataset(), config({"conv": 4, "head": 4}, per_channel=True))
     conv = kernel(clustered, "conv")
@@ -105,12 +116,12 @@ def test_without_preserving_sparsity_zeros_may_move(model):
 
 def test_recurrent_and_embedding_weights_are_clustered_and_padding_stays_masked():
     rng = np.random.default_rng(0)
-    tokens = rng.integers(1, 20, (96, 6))
-    tokens[:, 4:] = 0
+    tokens = rng.integers(1, 20, (64, 4))
+    tokens[:, 3:] = 0
     labels = tokens[:, 0] % 2
     tf_keras.utils.set_random_seed(1)
-    inputs = layers.Input((6,), name="tokens")
-    x = layers.Bidirectional(layers.LSTM(5), name="lstm")(layers.Embedding(20, 6, mask_zero=True, name="words")(inputs))
+    inputs = layers.Input((4,), name="tokens")
+    x = layers.Bidirectional(layers.LSTM(5, unroll=True), name="lstm")(layers.Embedding(20, 6, mask_zero=True, name="words")(inputs))
     model = tf_keras.Model(inputs, layers.Dense(1, "sigmoid", name="head")(x))
     model.compile("adam", "binary_crossentropy")
     data = tf.data.Dataset.from_tensor_slices(({"tokens": tokens}, labels))

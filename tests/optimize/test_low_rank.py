@@ -209,6 +209,24 @@ def test_what_cannot_be_done_is_one_line_that_says_why(images, values, text):
     assert "\n" not in str(error.value)
 
 
+def test_a_layer_that_is_called_twice_is_factorized_once_and_counted_twice_unless_its_inputs_differ_in_size():
+    a, b, small = tf_keras.Input((8, 8, 3), name="a"), tf_keras.Input((8, 8, 3), name="b"), tf_keras.Input((4, 4, 3), name="small")
+    twice = layers.Conv2D(24, 3, padding="same", name="twice")
+    sizes = layers.Conv2D(24, 3, padding="same", name="sizes")
+    pool = layers.GlobalAveragePooling2D()
+    x = layers.concatenate([pool(twice(a)), pool(twice(b)), pool(sizes(a)), pool(sizes(small))])
+    model = tf_keras.Model([a, b, small], layers.Dense(2, name="head")(x))
+    model.compile("sgd", "mean_squared_error")
+    data = {"a": RNG.normal(size=(8, 8, 8, 3)), "b": RNG.normal(size=(8, 8, 8, 3)), "small": RNG.normal(size=(8, 4, 4, 3))}
+    data = {name: values.astype("f4") for name, values in data.items()}
+    dataset = tf.data.Dataset.from_tensor_slices((data, RNG.normal(size=(8, 2)).astype("f4")))
+    thinner, report = factorize(model, dataset, config(EnergyRank(energy=0.5), layers=("twice", "sizes")))
+    found = {x.layer: x for x in report.layers}
+    assert found["twice"].macs == 2 * 64 * 9 * 3 * 24 and found["twice"].method == "tucker2"
+    assert found["sizes"].method is None and "inputs of 2 sizes" in found["sizes"].reason
+    assert len(thinner.get_layer("twice_core").inbound_nodes) == 2
+
+
 def test_random_kernels_have_the_ranks_that_numpy_gives_them():
     kernel = RNG.normal(size=(3, 2, 4, 5))
     assert [m.shape for m in channel_matrices(kernel)] == [(4, 30), (5, 24)]
