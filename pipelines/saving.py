@@ -1,5 +1,6 @@
 """Saving a trained model in a Trainer's run_fn in the form with which every component of the suite works."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tfx_edge.schemas import EdgeError
@@ -14,17 +15,23 @@ def save_model(model: "tf_keras.Model", fn_args: Any, label_key: str | None = No
     The signature `serving_default` takes `examples`, a vector of serialized raw tf.Examples.
 
     Args:
-        model: a functional Keras 2 model whose inputs are named as transformed features; `[n, 1]` for a scalar feature.
+        model: a functional Keras 2 model whose inputs are named as transformed features; `[n, 1]` for a scalar feature. A Keras 3
+            model is converted where its layers have Keras 2 twins.
         fn_args: what TFX hands to run_fn; `transform_output` and `serving_model_dir` are read.
         label_key: the raw feature that is the label, which examples to be served don't have.
 
     Raises:
-        EdgeError: the model isn't Keras 2, or takes an input that isn't a transformed feature.
+        EdgeError: the model isn't Keras 2 and can't be converted, or takes an input that isn't a transformed feature.
     """
     import tensorflow as tf
     import tensorflow_transform as tft
     import tf_keras
 
+    keras3 = sys.modules.get("keras")
+    if keras3 is not None and not isinstance(model, tf_keras.Model) and isinstance(model, keras3.Model):
+        from tfx_edge.optimize.float_model import to_keras2
+
+        model = to_keras2(model)
     if not isinstance(model, tf_keras.Model):
         raise EdgeError(
             f"save_model: got {type(model).__module__}.{type(model).__name__}, expected a tf_keras.Model; build it with tf_keras"

@@ -116,7 +116,7 @@ def _annotated(copy: tf_keras.Model, choices: Sequence[Choice], chosen: Set[str]
         left = ", ".join(f"{c.layer} ({c.type})" for c in choices if not c.quantized) or "none"
         raise EdgeError(
             f"model {copy.name!r}: tfmot can't quantize it ({one_line(error)}); select fewer layers with QatConfig.layers, or "
-            f"rewrite those that stay float: {left}"
+            f"rewrite those that aren't quantized: {left}"
         ) from error
 
 

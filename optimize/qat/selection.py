@@ -1,4 +1,4 @@
-"""Which layers are quantized, and why the others stay float."""
+"""Which layers are quantized, and why the others aren't."""
 
 import fnmatch
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Choice:
 
     layer: str
     type: str
-    reason: str  # why it stays float; empty where it is quantized
+    reason: str  # why int8 isn't emulated; empty where it is
 
     @property
     def quantized(self) -> bool:

@@ -121,6 +121,18 @@ def test_save_model_writes_a_form_that_loads_as_keras_and_serves_raw_examples(tr
     )
 
 
+def test_save_model_converts_a_keras_3_model(trainer: SimpleNamespace, tmp_path: Path) -> None:
+    import keras
+
+    model = penguins._dense(keras)
+    save_model(model, SimpleNamespace(**{**vars(trainer), "serving_model_dir": str(tmp_path)}), label_key=penguins.LABEL)
+    loaded = load_float_model(str(tmp_path))
+    assert loaded.keras_model is not None
+    batch = {name: np.linspace(-1, 1, 7, dtype=np.float32)[:, None] * (i + 1) for i, name in enumerate(penguins.FEATURES)}
+    expected = model.predict([batch[name] for name in penguins.FEATURES], verbose=0)
+    np.testing.assert_allclose(next(iter(loaded.predict(batch).values())), expected, atol=1e-6)
+
+
 def test_save_model_refuses_inputs_that_are_no_transformed_features(trainer: SimpleNamespace, tmp_path: Path) -> None:
     inputs = tf_keras.Input((1,), name="wingspan")
     model = tf_keras.Model(inputs, tf_keras.layers.Dense(1)(inputs))

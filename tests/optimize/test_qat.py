@@ -1,70 +1,24 @@
-"""Quantization-aware training: what it keeps, asserted on the flatbuffer that comes of it, and which layers stay float, and why."""
-
-from pathlib import Path
+"""Quantization-aware training: what it keeps, asserted on the flatbuffer that comes of it."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from qat_models import FINE_TUNING, dataset, flatbuffer, image_model, images, kernels, qat
 from tf_keras import layers
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.convert import _child as convert_here  # TensorFlow is loaded already, so it needs no process of its own
-from tfx_edge.litert.plan import make_trained_plan
 from tfx_edge.litert.runner import Runner
 from tfx_edge.optimize.clustering import cluster
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.optimize.qat.folding import fold_norms
-from tfx_edge.optimize.qat.selection import choose_layers
-from tfx_edge.optimize.qat.splitting import split_separable
-from tfx_edge.schemas import ClusteringConfig, EdgeError, FineTuningConfig, QatConfig, QuantizationConfig
+from tfx_edge.schemas import ClusteringConfig, QatConfig
 from tfx_edge.schemas.training import EarlyStopping
-
-FINE_TUNING = FineTuningConfig(label_key="y", epochs=3, batch_size=32, learning_rate=5e-4)
-
-
-def qat(**fields):
-    return QatConfig(fine_tuning=FINE_TUNING, **fields)
-
-
-def images(count=256):
-    """Bright above or bright below."""
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 2, count)
-    pixels = rng.uniform(0, 0.6, (count, 8, 8, 1)).astype(np.float32)
-    pixels[labels == 0, :4] += 0.2
-    pixels[labels == 1, 4:] += 0.2
-    return {"image": pixels * 20}, labels  # activations far above 6, where tfmot's ranges start
-
-
-def dataset():
-    return tf.data.Dataset.from_tensor_slices(images())
-
-
-def pruned(model, share=0.6):
-    for layer in model.layers:
-        if layer.name in ("conv", "wide", "hidden", "head"):
-            kernel, *rest = layer.get_weights()
-            kernel[np.abs(kernel) < np.quantile(np.abs(kernel), share)] = 0
-            layer.set_weights([kernel, *rest])
-    return model
 
 
 @pytest.fixture(scope="module")
 def model():
-    """Two convolutions, the first with a BatchNormalization of which some scales are negative; kernels 60 % zero."""
-    tf_keras.utils.set_random_seed(7)
-    inputs = layers.Input((8, 8, 1), name="image")
-    x = layers.Conv2D(6, 3, use_bias=False, name="conv")(inputs)
-    x = layers.BatchNormalization(momentum=0.5, gamma_initializer=tf_keras.initializers.RandomUniform(-1, 2, seed=3), name="norm")(x)
-    x = layers.Conv2D(8, 3, activation="relu", name="wide")(layers.ReLU(name="relu")(x))
-    x = layers.Dense(12, "relu", name="hidden")(layers.Flatten(name="flat")(x))
-    model = tf_keras.Model(inputs, layers.Dense(2, name="head")(x), name="images")
-    model.compile(tf_keras.optimizers.Adam(0.003), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-    model.fit(*images(), epochs=6, verbose=0)
-    pruned(model)
-    model.fit(*images(), epochs=1, verbose=0)
-    return pruned(model)
+    return image_model()
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +34,6 @@ def trained(model):
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory, trained):
     return flatbuffer(tmp_path_factory.mktemp("trained"), trained[0], "int8")
-
-
-def flatbuffer(folder, model, *io):
-    saved = folder / "saved"
-    if not saved.exists():
-        model.save(saved, save_format="tf")
-    assert convert_here(str(saved), str(folder), *io) == 0, (folder / "refusal.txt").read_text()
-    return Path(folder, "model.tflite").read_bytes()
-
-
-def kernels(model_bytes):
-    """Integer weights of a flatbuffer's convolutions and dense layers in order, their output channel first."""
-    parsed = inspect.parse(model_bytes)
-    graph, found = parsed.subgraphs[0], []
-    for op in graph.operators:
-        if inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]) in ("CONV_2D", "FULLY_CONNECTED"):
-            tensor = graph.tensors[op.inputs[1]]
-            dtype = {0: np.float32, 9: np.int8}[tensor.type]
-            found.append(np.frombuffer(bytes(parsed.buffers[tensor.buffer].data), dtype).reshape(tensor.shape))
-    return found
 
 
 def accuracy(model_bytes, output):
@@ -180,93 +114,6 @@ def test_a_norm_behind_a_dense_layer_is_folded_before_training(tmp_path):
     assert len(kernels(built)) == 2
 
 
-class Doubled(layers.Layer):
-    """A layer of a user's."""
-
-    def call(self, inputs):
-        return inputs * 2.0
-
-
-def chosen(build):
-    inputs = layers.Input((6, 4), name="a")
-    model = tf_keras.Model(inputs, build(inputs))
-    return model, {c.layer: c.reason for c in choose_layers(model, qat())}
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        layers.Conv1D(8, 3, name="odd"),
-        layers.LSTM(5, name="odd"),
-        layers.LayerNormalization(name="odd"),
-        layers.Normalization(mean=1.0, variance=4.0, name="odd"),
-        layers.Rescaling(2.0, name="odd"),
-        Doubled(name="odd"),
-    ],
-    ids=lambda layer: type(layer).__name__,
-)
-def test_layers_without_an_8_bit_form_stay_float_with_the_reason(layer):
-    _, reasons = chosen(lambda x: layers.Dense(3, name="head")(layers.Flatten(name="flat")(layer(x))))
-    assert reasons == {"odd": f"tfmot has no 8-bit form of the layer type {type(layer).__name__}", "flat": "", "head": ""}
-
-
-def test_what_follows_a_float_layer_is_quantized_as_its_output_gets_a_range(tmp_path):
-    model, _ = chosen(lambda x: layers.Dense(3)(Doubled()(layers.Flatten()(layers.Normalization(mean=1.0, variance=4.0)(x)))))
-    model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    values = np.random.default_rng(0).normal(size=(32, 6, 4)).astype(np.float32)
-    data = tf.data.Dataset.from_tensor_slices(({"a": values}, np.arange(32) % 3))
-    quantized, _ = train_quantized(model, data, QatConfig(fine_tuning=FINE_TUNING.model_copy(update={"epochs": 1})))
-    assert np.abs(quantized(values).numpy() - model(values).numpy()).max() < 0.1 * np.ptp(model(values).numpy())
-    [kernel] = kernels(flatbuffer(tmp_path, quantized, "int8"))
-    assert kernel.dtype == np.int8
-
-
-def test_a_layer_behind_one_whose_output_gets_no_range_stays_float():
-    inputs = layers.Input((6, 4), name="a")
-    attended = layers.MultiHeadAttention(2, 4, name="odd")(inputs, inputs)
-    x = layers.Flatten(name="flat")(attended)
-    reasons = {c.layer: c.reason for c in choose_layers(tf_keras.Model(inputs, layers.Dense(3, name="head")(x)), qat())}
-    assert reasons["flat"] == "its input comes from the float layer 'odd', whose output tfmot can't give a range"
-    assert reasons["head"] == ""  # the output of flat gets a range
-
-
-def test_a_dense_layer_on_more_than_vectors_stays_float():
-    _, reasons = chosen(lambda x: layers.Dense(3, name="head")(layers.Flatten(name="flat")(layers.Dense(4, name="steps")(x))))
-    assert reasons == {"steps": "its input has 3 dimensions, and the converter makes a float product of that", "flat": "", "head": ""}
-
-
-@pytest.mark.parametrize(
-    ("names", "text"), [(("hiden",), "pattern 'hiden' matches no layer"), (("flat", "relu"), "no layer with weights .* can be quantized")]
-)
-def test_patterns_that_select_nothing_are_refused(model, names, text):
-    with pytest.raises(EdgeError, match=text) as error:
-        train_quantized(model, dataset(), qat(layers=names))
-    assert "\n" not in str(error.value)
-
-
-FLOAT, INT8 = 0, 9
-
-
-@pytest.mark.parametrize(
-    ("names", "types"),
-    [
-        (("hidden", "head"), [FLOAT, FLOAT, INT8, INT8]),
-        (("conv", "norm", "relu", "wide"), [INT8, INT8, FLOAT, FLOAT]),  # not by dynamic range either
-        (("conv", "norm", "relu", "wide", "flat", "head"), [INT8] * 4),  # the converter quantizes hidden unasked
-    ],
-    ids=["end", "start", "around"],
-)
-def test_patterns_select_layers(model, tmp_path, names, types):
-    quantized, report = train_quantized(model, dataset().take(64), qat(layers=names))
-    assert [layer.layer for layer in report.layers if layer.emulated] == list(names)
-    assert model.get_layer("hidden").kernel.shape.num_elements() > 1024  # what the converter holds to be large
-    built = flatbuffer(tmp_path, quantized, "float32")
-    assert [kernel.dtype for kernel in kernels(built)] == [{FLOAT: np.float32, INT8: np.int8}[kind] for kind in types]
-    plan = make_trained_plan(flatbuffer(tmp_path, quantized), built, QuantizationConfig(qat=qat(layers=names)))
-    weighted = [op.op for op in plan.float_ops if op.op in ("CONV_2D", "FULLY_CONNECTED")]
-    assert len(weighted) == types.count(FLOAT) and all("qat.json" in op.reason for op in plan.float_ops)
-
-
 def test_early_stopping_by_other_examples_keeps_the_best_epoch_and_the_zeros(model):
     features, labels = images()
     against = tf.data.Dataset.from_tensor_slices((features, 1 - labels))  # the better the training, the worse these
@@ -277,43 +124,16 @@ def test_early_stopping_by_other_examples_keeps_the_best_epoch_and_the_zeros(mod
     assert not stopped.get_layer("hidden").layer.kernel.numpy()[model.get_layer("hidden").kernel.numpy() == 0].any()
 
 
-def separable(name="sep"):
-    """A separable convolution and a norm behind a convolution that has the name which Keras gives the next one."""
-    tf_keras.utils.set_random_seed(5)
-    inputs = layers.Input((8, 8, 1), name="image")
-    x = layers.Conv2D(4, 3, name="conv2d")(inputs)
-    x = layers.SeparableConv2D(12, 3, strides=2, padding="same", depth_multiplier=2, activation=None, name=name)(x)
-    x = layers.ReLU(name="relu")(layers.BatchNormalization(momentum=0.5, name="norm")(x))
-    model = tf_keras.Model(inputs, layers.Dense(2, name="head")(layers.Flatten(name="flat")(x)))
-    model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(*images(), verbose=0)
-    return model
-
-
-def test_a_separable_convolution_is_quantized_as_two_and_keeps_its_clusters(tmp_path):
-    tf_keras.backend.clear_session()  # so that the next Conv2D is called conv2d, as in a process that loaded the model
-    model = separable()
-    features = images()[0]["image"]
-    np.testing.assert_allclose(split_separable(model, ["sep"])(features), model(features), rtol=1e-4, atol=1e-4)
-    shared, _ = cluster(model, dataset(), ClusteringConfig(clusters={"*": 6}, fine_tuning=FINE_TUNING.model_copy(update={"epochs": 1})))
-    quantized, report = train_quantized(shared, dataset(), qat())
-    told = {layer.layer: layer for layer in report.layers}
-    assert list(told) == ["conv2d", "sep", "norm", "relu", "flat", "head"] and all(layer.emulated for layer in report.layers)
-    assert told["sep"].values_before == told["sep"].values == 6 and told["sep"].kept == ("clusters",)
-    built = flatbuffer(tmp_path, quantized, "int8")
-    assert set(inspect.operators(built)) == {"CONV_2D", "DEPTHWISE_CONV_2D", "RESHAPE", "FULLY_CONNECTED"}
-    assert [np.unique(kernel).size <= 6 for kernel in kernels(built)] == [True] * 3
-    emulated = quantized.predict(features, verbose=0)
-    assert np.abs(Runner(built)({"image": features})["head"] - emulated).max() < 0.01 * np.ptp(emulated)
-
-
-def test_a_transposed_convolution_stays_float_as_keras_cannot_save_what_tfmot_makes_of_it(tmp_path):
-    tf_keras.utils.set_random_seed(2)
-    inputs = layers.Input((8, 8, 1), name="image")
-    x = layers.Conv2DTranspose(4, 3, name="up")(layers.Conv2D(4, 3, name="conv")(inputs))
-    model = tf_keras.Model(inputs, layers.Dense(2, name="head")(layers.Flatten(name="flat")(x)))
-    model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    quantized, report = train_quantized(model, dataset().take(64), qat())
-    reasons = {layer.layer: layer.reason for layer in report.layers}
-    assert reasons == {"conv": "", "up": "Keras can't save tfmot's 8-bit form of a Conv2DTranspose", "flat": "", "head": ""}
-    assert "TRANSPOSE_CONV" in inspect.operators(flatbuffer(tmp_path, quantized, "int8"))
+def test_a_convolution_of_more_values_than_int8_has_keeps_them_by_output_channel(tmp_path):
+    rng = np.random.default_rng(4)
+    model = tf_keras.Sequential([layers.Input((8, 8, 4), name="image"), layers.Conv2D(12, 5, name="conv"), layers.GlobalMaxPooling2D()])
+    model.compile("adam", "mse")
+    channels = [rng.permutation(np.resize(rng.normal(size=30), 100)) for _ in range(12)]
+    model.get_layer("conv").set_weights([np.stack(channels, axis=-1).reshape(5, 5, 4, 12), np.zeros(12)])
+    data = tf.data.Dataset.from_tensor_slices(({"image": rng.normal(size=(64, 8, 8, 4))}, rng.normal(size=(64, 12))))
+    quantized, report = train_quantized(model, data, qat())
+    told = next(layer for layer in report.layers if layer.layer == "conv")
+    assert (told.kept, told.by_channel, told.values_before, told.values) == (("clusters",), True, 30, 30)
+    [kernel] = kernels(flatbuffer(tmp_path, quantized, "int8"))
+    assert [np.unique(channel).size <= 30 and np.abs(channel).max() == 127 for channel in kernel] == [True] * 12
+    assert np.unique(kernel).size > 30
