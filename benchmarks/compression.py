@@ -2,7 +2,7 @@
 
 The data are scikit-learn's digits, the model is the example pipeline's, trained as its Trainer trains it. Sizes are gzipped, of the
 float flatbuffer over the quantized one; accuracy is of LiteRT on all 599 examples of the eval split, which nothing is trained on,
-and a drop is float's less. Every figure comes as the mean over the seeds and as the worst of them, which both must reach the goal.
+and a drop is what it lost from the float flatbuffer's. Both come as the mean over the seeds and as the worst of them, and both of these must reach the goal.
 """
 
 import os
@@ -12,7 +12,7 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 import multiprocessing
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +47,7 @@ from tfx_edge.pipelines.example_files import split_rows
 from tfx_edge.schemas import (
     ClusteringConfig,
     DistillationConfig,
+    FeatureMatch,
     FineTuningConfig,
     PruningConfig,
     QatConfig,
@@ -55,7 +56,7 @@ from tfx_edge.schemas import (
 )
 from tfx_edge.schemas.optimizers import CosineRate
 
-SEEDS = range(5)  # of the model's weights, of the order of the examples in every training
+SEEDS = range(3)  # of the model's weights, of the order of the examples in every training
 EPOCHS, CALIBRATED = 20, 200  # as in the example pipeline
 
 LAYERS = ("conv_1", "conv_2", "hidden", "digit")
@@ -119,6 +120,8 @@ def _compression(data: Mapping[str, Split], floats: Mapping[int, tf_keras.Model]
         yield from over_seeds(f"{technique}.drop", "of accuracy", 0.01, "lower")
     for part in ("prune_ptq", "cluster_ptq", "qat"):
         yield from over_seeds(f"pcqat.against_{part}", f"x smaller than {part}", 1.0, "higher")
+    # Zeros and shared values in the same places take the same bytes, however they became integers: what is left are names and scales.
+    yield from over_seeds("pcqat.against_prune_cluster_ptq", "x smaller than prune_cluster_ptq", 0.98, "higher")
 
 
 def _compressed(data: Mapping[str, Split], model: tf_keras.Model, seed: int) -> Measures:
@@ -137,7 +140,7 @@ def _compressed(data: Mapping[str, Split], model: tf_keras.Model, seed: int) -> 
     assert report.technique == "PCQAT"
 
     floating, sparse = _flatbuffer(model), _flatbuffer(pruned_80)
-    _check_zeros(sparse, dict.fromkeys(LAYERS, 0.8))
+    _check_zeros(_kernels(sparse), dict.fromkeys(LAYERS, 0.8))
     quantized = {
         "prune_ptq": _quantized(pruned, data["train"]),
         "cluster_ptq": _quantized(clustered, data["train"]),
@@ -146,9 +149,9 @@ def _compressed(data: Mapping[str, Split], model: tf_keras.Model, seed: int) -> 
         "pcqat": _flatbuffer(pcqat, "int8"),
     }
     for name in ("prune_ptq", "prune_cluster_ptq", "pcqat"):
-        _check_zeros(quantized[name], SPARSITY)
+        _check_zeros(_kernels(quantized[name]), SPARSITY)
     for name in ("cluster_ptq", "prune_cluster_ptq", "pcqat"):
-        _check_values(quantized[name])
+        _check_values(_kernels(quantized[name]))
 
     accuracy, size = _accuracy(floating, data["eval"]), {name: inspect.gzip_size(flatbuffer) for name, flatbuffer in quantized.items()}
     measures = {"prune_80.drop": accuracy - _accuracy(sparse, data["eval"])}
@@ -192,14 +195,14 @@ _WEIGHTED = ("CONV_2D", "FULLY_CONNECTED")
 _DTYPES = {schema.TensorType.FLOAT32: np.float32, schema.TensorType.INT8: np.int8}
 
 
-def _check_zeros(flatbuffer: bytes, sparsity: Mapping[str, float]) -> None:
-    for layer, kernel in _kernels(flatbuffer).items():
-        assert np.sum(kernel == 0) > sparsity[layer] * kernel.size - 1, layer
+def _check_zeros(kernels: Mapping[str, NDArray[Any]], sparsity: Mapping[str, float]) -> None:
+    for layer, kernel in kernels.items():
+        assert np.sum(kernel == 0) >= round(sparsity[layer] * kernel.size), f"{layer}: {np.mean(kernel == 0):.4f} of the weights are zero"
 
 
-def _check_values(flatbuffer: bytes) -> None:
-    for layer, kernel in _kernels(flatbuffer).items():
-        assert np.unique(kernel).size <= CLUSTERS, layer
+def _check_values(kernels: Mapping[str, NDArray[Any]]) -> None:
+    for layer, kernel in kernels.items():
+        assert np.unique(kernel).size <= CLUSTERS, f"{layer}: {np.unique(kernel).size} distinct values"
 
 
 # Distillation
@@ -207,27 +210,39 @@ def _check_values(flatbuffer: bytes) -> None:
 STUDENT = ScaledStudent(width=0.49)  # the widest with at most a quarter of the teacher's parameters
 
 
-def _distillation(data: Mapping[str, Split], teachers: Mapping[int, tf_keras.Model]) -> Iterator[Figure]:
-    """A student's gain from its teacher: trained with and without it, from the same weights, as long and on the same examples."""
-    examples, (images, labels) = _examples(data["train"]), data["eval"]
+def _distillation(data: Mapping[str, Split], floats: Mapping[int, tf_keras.Model]) -> Iterator[Figure]:
+    """A student's gain from its teacher: trained with and without it, from the same weights, as long and on the same examples.
 
-    def accuracy(model: tf_keras.Model) -> float:
-        return float(np.mean(model.predict(images, verbose=0).argmax(-1) == labels))
-
+    As the pipeline trains it, the model is no better than a student that is trained longer, and so has nothing to teach: it is
+    trained longer first. How the student is taught was chosen on other seeds.
+    """
+    examples = _examples(data["train"])
     gains, shares = [], []
-    for seed, teacher in teachers.items():
+    for seed, model in floats.items():
+        teacher = copy_model(model)
+        fine_tune(teacher, examples, _tuning(seed, 30, 1e-3), compiled_like=model)
         tf_keras.utils.set_random_seed(seed)
         student = scaled_student(teacher, STUDENT)
         tuning = _tuning(seed, 30, 2e-3)
         alone = copy_model(student)
-        fine_tune(alone, examples, tuning, compiled_like=teacher)
-        config = DistillationConfig(temperature=2, alpha=0.5, fine_tuning=tuning)
-        distilled, report = distill(teacher, examples, config, student_fn=lambda _, student=student: copy_model(student))
-        gains.append(accuracy(distilled) - accuracy(alone))
+        fine_tune(alone, examples, tuning, compiled_like=model)
+        # The training examples are few and the teacher is sure of them, so that its outputs tell little; its features tell more.
+        config = DistillationConfig(temperature=1, features=(FeatureMatch(teacher="hidden"),), feature_weight=10, fine_tuning=tuning)
+        distilled, report = distill(teacher, examples, config, student_fn=_giving(student))
+        gains.append(_keras_accuracy(distilled, data["eval"]) - _keras_accuracy(alone, data["eval"]))
         shares.append(report.student_parameters / report.teacher_parameters)
-    least = 0.5 / len(labels) / len(gains)  # less than what one image more makes of the mean
-    yield _mean("compression.distilled.gain", gains, "of accuracy", least, "higher")
+    one_image = 1 / len(data["eval"][1]) / len(gains)  # in the mean
+    yield _mean("compression.distilled.gain", gains, "of accuracy", one_image / 2, "higher")
     yield _mean("compression.distilled.parameters", shares, "of the teacher's", 0.25, "lower")
+
+
+def _giving(student: tf_keras.Model) -> Callable[[tf_keras.Model], tf_keras.Model]:
+    return lambda _: copy_model(student)
+
+
+def _keras_accuracy(model: tf_keras.Model, split: Split) -> float:
+    images, labels = split
+    return float(np.mean(model.predict(images, verbose=0).argmax(-1) == labels))
 
 
 def _mean(name: str, values: Sequence[float], unit: str, goal: float, better: Better) -> Figure:

@@ -46,7 +46,7 @@ def config(**changes):
 
 def formula(sparsity, clusters):
     """Bytes and accuracy: fewer weights and values are smaller and worse."""
-    return round(1000 * (1.05 - sparsity) * clusters), 0.95 - 0.03 * sparsity**2 - 0.06 / clusters
+    return round(1000 * (1.05 - sparsity) * clusters), 0.95 - 0.03 * sparsity**2 - 0.09 / clusters
 
 
 def make(techniques, folder):
@@ -82,6 +82,8 @@ def test_a_grid_tries_every_combination_once_and_finds_the_best_that_enumeration
     assert (found.report.best["pruning.target_sparsity"], found.report.best["clustering.clusters.*"]) == best
     assert (found.techniques.pruning.target_sparsity, found.techniques.clustering.clusters) == (best[0], {"*": best[1]})
     assert json.loads(Path(found.kept, "made").read_text()) == list(best)
+    assert best == (0.5, 8) and len({t.gzip_bytes for t in found.report.trials}) == 12  # not the first tried, and one alone
+    assert found.tuner.get_best_hyperparameters()[0].values == found.report.best  # what TFX's files are written from
 
 
 def test_the_smallest_trials_are_beyond_the_budget_and_never_win_whatever_proposes_them(tmp_path):
@@ -111,6 +113,7 @@ def test_of_a_metric_that_is_better_the_lower_a_rise_is_the_loss(tmp_path):
     higher = search(config(), REFERENCE, make, store_in(tmp_path / "accuracy"))
     assert lower.report.best == higher.report.best
     assert [t.feasible for t in lower.report.trials] == [t.feasible for t in higher.report.trials]
+    assert [t.drop for t in lower.report.trials] == pytest.approx([t.drop for t in higher.report.trials])
 
 
 @pytest.mark.parametrize("algorithm", ["random", "bayesian"])
@@ -184,7 +187,8 @@ def test_when_every_trial_fails_the_error_has_the_first_reason(tmp_path):
 
 def test_no_trial_is_begun_after_the_time_limit_and_the_best_until_then_counts(tmp_path):
     made = []
-    found = search(config(time_limit_s=1e-9), REFERENCE, counted(made), store_in(tmp_path))
+    lenient = Threshold(metric="SparseCategoricalAccuracy", max_drop=0.1)
+    found = search(config(time_limit_s=1e-9, threshold=lenient), REFERENCE, counted(made), store_in(tmp_path))
     assert len(made) == len(found.report.trials) == 1
 
 
@@ -239,7 +243,8 @@ def test_what_the_best_trial_made_is_kept_and_of_no_other_and_a_shorter_search_m
     assert len(list(tmp_path.glob("*/kept"))) == 1
     made = []
     shorter = search(config(max_trials=2), REFERENCE, counted(made), store_in(tmp_path))
-    assert len(made) <= 1
+    assert len(made) == 1
+    assert shorter.report.best == {"pruning.target_sparsity": 0.2, "clustering.clusters.*": 8}
     assert json.loads(Path(shorter.kept, "made").read_text()) == list(shorter.report.best.values())
 
 

@@ -12,6 +12,7 @@ from tfx_edge.litert.runner import Runner
 from tfx_edge.optimize.clustering import cluster
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.optimize.qat.folding import fold_norms
+from tfx_edge.optimize.qat.preserve import kept
 from tfx_edge.schemas import ClusteringConfig, QatConfig
 from tfx_edge.schemas.training import EarlyStopping
 
@@ -86,16 +87,35 @@ def test_the_input_stays_as_it_is_and_the_norm_is_frozen(model, trained):
     assert [layer.emulated for layer in report.layers] == [True] * 7
     np.testing.assert_array_equal(quantized.get_layer("norm").layer.moving_mean, model.get_layer("norm").moving_mean)
     assert quantized.loss is not None
-    again, _ = train_quantized(model, dataset(), qat())
-    assert all(np.array_equal(a, b) for a, b in zip(quantized.get_weights(), again.get_weights(), strict=True))
 
 
-@pytest.mark.parametrize(("preserve", "technique"), [("nothing", "QAT"), ("sparsity", "PQAT"), ("clusters", "CQAT")])
-def test_what_to_keep_can_be_named(clustered, preserve, technique):
-    _, report = train_quantized(clustered, dataset().take(64), qat(preserve=preserve))
+HELD = {
+    "dense": np.linspace(-1, 1, 100),
+    "sparse": np.where(np.arange(100) % 2, np.linspace(-1, 1, 100), 0),
+    "shared": np.resize([-1.0, 0.5, 1], 100),
+    "sparse and shared": np.resize([-1.0, 0, 1], 100),
+}
+
+
+@pytest.mark.parametrize(
+    ("preserve", "expected"),
+    [
+        ("auto", [(), ("sparsity",), ("clusters",), ("sparsity", "clusters")]),
+        ("nothing", [()] * 4),
+        ("sparsity", [("sparsity",)] * 4),
+        ("clusters", [("clusters",)] * 4),
+        ("sparsity_and_clusters", [("sparsity", "clusters")] * 4),
+    ],
+)
+def test_what_to_keep_can_be_named_or_is_seen(preserve, expected):
+    assert [kept(kernel, qat(preserve=preserve)) for kernel in HELD.values()] == expected
+
+
+def test_with_clusters_alone_named_zeros_move(clustered):
+    _, report = train_quantized(clustered, dataset().take(64), qat(preserve="clusters"))
     hidden = next(layer for layer in report.layers if layer.layer == "hidden")
-    assert report.technique == technique
-    assert (hidden.zeros == hidden.zeros_before, hidden.values <= 8) == (preserve == "sparsity", preserve == "clusters")
+    assert (report.technique, hidden.kept) == ("CQAT", ("clusters",))
+    assert hidden.values <= 8 and hidden.zeros < hidden.zeros_before
 
 
 def test_a_norm_behind_a_dense_layer_is_folded_before_training(tmp_path):
@@ -118,10 +138,10 @@ def test_early_stopping_by_other_examples_keeps_the_best_epoch_and_the_zeros(mod
     features, labels = images()
     against = tf.data.Dataset.from_tensor_slices((features, 1 - labels))  # the better the training, the worse these
     stopping = FINE_TUNING.model_copy(update={"epochs": 9, "early_stopping": EarlyStopping(patience=1)})
-    stopped, _ = train_quantized(model, dataset(), QatConfig(fine_tuning=stopping), validation=against)
+    stopped, report = train_quantized(model, dataset(), QatConfig(fine_tuning=stopping), validation=against)
     once, _ = train_quantized(model, dataset(), QatConfig(fine_tuning=FINE_TUNING.model_copy(update={"epochs": 1})))
     assert all(np.array_equal(a, b) for a, b in zip(stopped.get_weights(), once.get_weights(), strict=True))
-    assert not stopped.get_layer("hidden").layer.kernel.numpy()[model.get_layer("hidden").kernel.numpy() == 0].any()
+    assert all(layer.zeros == layer.zeros_before for layer in report.layers if layer.kept)
 
 
 def test_a_convolution_of_more_values_than_int8_has_keeps_them_by_output_channel(tmp_path):
