@@ -2,8 +2,8 @@
 
 The data are scikit-learn's digits, the model is the example pipeline's, trained as its Trainer trains it. Sizes are gzipped, of the
 float flatbuffer over the quantized one; accuracy is of LiteRT on all 599 examples of the eval split, which nothing is trained on,
-and a drop is what it lost from the float flatbuffer's. Both come as the
-mean over the seeds and as the worst of them, and both of these must reach the goal.
+and a drop is what it lost from the float flatbuffer's. Both come as the mean over the seeds and as the worst of them, and both of
+these must reach the goal.
 """
 
 import os

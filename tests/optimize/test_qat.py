@@ -54,6 +54,18 @@ def test_sparsity_is_kept_to_the_last_weight_of_the_flatbuffer(exported, model, 
     assert told["wide"].kept == ("sparsity",) and told["wide"].zeros == told["wide"].zeros_before > 0
 
 
+def test_the_ranges_of_weights_are_those_of_the_weights_after_the_last_step(trained):
+    """tfmot leaves those of the step before, by which the largest weights would be cut."""
+    found = 0
+    for layer in trained[0].layers:
+        for kernel, _, ranges in getattr(layer, "_weight_vars", ()):
+            largest = np.abs(kernel.numpy()).reshape(-1, kernel.shape[-1]).max(axis=0)
+            have = np.maximum(-ranges["min_var"].numpy(), ranges["max_var"].numpy())
+            np.testing.assert_allclose(have, largest if have.ndim else largest.max(), rtol=1e-6)
+            found += 1
+    assert found == 4
+
+
 def test_zeros_and_clusters_are_kept_to_the_last_weight_of_the_flatbuffer(tmp_path, clustered):
     quantized, report = train_quantized(clustered, dataset(), qat())
     assert report.technique == "PCQAT"
