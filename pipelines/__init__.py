@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from tfx_edge.pipelines.saving import save_model
 
 if TYPE_CHECKING:
+    from tfx_edge.pipelines.search import tuned_stage
     from tfx_edge.pipelines.stage import EdgeStage, edge_stage
     from tfx_edge.pipelines.variants import ParetoStage, pareto
 
-__all__ = ["EdgeStage", "ParetoStage", "edge_stage", "pareto", "save_model"]
+__all__ = ["EdgeStage", "ParetoStage", "edge_stage", "pareto", "save_model", "tuned_stage"]
 
-_ON_DEMAND = {"EdgeStage": "stage", "edge_stage": "stage", "ParetoStage": "variants", "pareto": "variants"}
+_ON_DEMAND = {"EdgeStage": "stage", "edge_stage": "stage", "ParetoStage": "variants", "pareto": "variants", "tuned_stage": "search"}
 
 
 def __getattr__(name: str) -> Any:

@@ -120,7 +120,7 @@ def wire_tail(
     name: str | None,
 ) -> EdgeStage:
     """All of an edge stage but CalibrationGen; see `edge_stage`."""
-    baseline = model = trainer.outputs["model"]
+    model = trainer.outputs["model"]
     examples = transform.outputs["transformed_examples"]
     graph = transform.outputs["transform_graph"]
     components: list[BaseComponent] = []
@@ -138,17 +138,30 @@ def wire_tail(
         model_fn=model_fn,
         module_path=module_path if trains else None,
     )
+    components.append(_named(quantizer, name))
+    gated = wire_gate(trainer, transform, quantizer, gate, export, name)
+    gated[:0] = components
+    return gated
+
+
+def wire_gate(
+    trainer: BaseComponent, transform: BaseComponent, quantized: BaseComponent, gate: GateConfig, export: ExportConfig, name: str | None
+) -> EdgeStage:
+    """TFLiteExporter and EdgeValidator behind a component with the outputs `model` and `quantization_plan`; see `edge_stage`."""
     exporter = TFLiteExporter(
-        model=quantizer.outputs[keys.MODEL],
-        quantization_plan=quantizer.outputs[keys.QUANTIZATION_PLAN],
-        transform_graph=graph,
+        model=quantized.outputs[keys.MODEL],
+        quantization_plan=quantized.outputs[keys.QUANTIZATION_PLAN],
+        transform_graph=transform.outputs["transform_graph"],
         config=export,
     )
     validator = EdgeValidator(
-        model=exporter.outputs[keys.MODEL], baseline_model=baseline, examples=examples, transform_graph=graph, config=gate
+        model=exporter.outputs[keys.MODEL],
+        baseline_model=trainer.outputs["model"],
+        examples=transform.outputs["transformed_examples"],
+        transform_graph=transform.outputs["transform_graph"],
+        config=gate,
     )
-    components += [_named(component, name) for component in (quantizer, exporter, validator)]
-    return EdgeStage(components, exporter, validator)
+    return EdgeStage([_named(component, name) for component in (exporter, validator)], exporter, validator)
 
 
 def _keras_steps(techniques: Techniques) -> list[tuple[type[KerasComponent], Config]]:

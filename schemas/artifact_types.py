@@ -20,6 +20,6 @@ class QuantizationPlan(Artifact):
 
 
 class EdgeReport(Artifact):
-    """`report.json` (`GateReport`)."""
+    """`report.json` (`GateReport`); of ModelSelector `selection.json`, of CompressionTuner `search.json` and `techniques.json`."""
 
     TYPE_NAME = "tfx_edge.EdgeReport"

@@ -7,8 +7,9 @@ from tfx.proto import trainer_pb2
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
-from tfx_edge.pipelines import edge_stage, pareto
+from tfx_edge.pipelines import edge_stage, pareto, tuned_stage
 from tfx_edge.schemas import (
+    Between,
     CalibrationConfig,
     ClusteringConfig,
     DistillationConfig,
@@ -19,6 +20,7 @@ from tfx_edge.schemas import (
     PruningConfig,
     QatConfig,
     QuantizationConfig,
+    SearchConfig,
     Techniques,
     Threshold,
 )
@@ -118,3 +120,19 @@ def test_variants_share_the_trainer_the_gate_and_a_sample_that_both_would_take(u
 def test_variants_that_cannot_be_wired_are_refused(upstream: tuple[Trainer, Transform], variants: dict, text: str) -> None:
     with pytest.raises(EdgeError, match=text):
         pareto(*upstream, variants, gate=GATE)
+
+
+def test_a_search_takes_the_place_of_techniques_and_quantizer(upstream: tuple[Trainer, Transform]) -> None:
+    search = SearchConfig(
+        techniques=Techniques(pruning=PRUNING),
+        space={"pruning.target_sparsity": Between(low=0.5, high=0.9)},
+        label_key="label",
+        threshold=Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01),
+    )
+    stage = tuned_stage(*upstream, search, gate=GATE)
+    assert ids(stage) == ["CalibrationGen", "CompressionTuner", "TFLiteExporter", "EdgeValidator"]
+    tuner, exporter, validator = stage[1:]
+    assert tuner.outputs["quantization_plan"] is exporter.inputs["quantization_plan"]
+    assert validator.inputs["baseline_model"] is upstream[0].outputs["model"]
+    half = search.model_copy(update={"techniques": Techniques(pruning=PRUNING, quantization=QuantizationConfig(scheme="float16"))})
+    assert ids(tuned_stage(*upstream, half, gate=GATE))[0] == "CompressionTuner"
