@@ -1,4 +1,4 @@
-"""How far a model shrinks at what loss of accuracy, what a teacher gives a student, and whether memory stays flat as data grows.
+"""How far a model shrinks at what loss of accuracy, and whether memory stays flat as data grows.
 
 The data are scikit-learn's digits, the model is the example pipeline's, trained as its Trainer trains it. Sizes are gzipped, of the
 float flatbuffer over the quantized one; accuracy is of LiteRT on all 599 examples of the eval split, which nothing is trained on,
@@ -13,7 +13,7 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 import multiprocessing
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -37,23 +37,17 @@ from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.ranges import RangeCollector
 from tfx_edge.litert.runner import Runner
 from tfx_edge.optimize.clustering import cluster
-from tfx_edge.optimize.distillation import distill, scaled_student
-from tfx_edge.optimize.fine_tuning import fine_tune
 from tfx_edge.optimize.float_model.keras_model import from_keras_model
-from tfx_edge.optimize.model_copy import copy_model
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.pipelines.digits.user_code import BATCH_SIZE, IMAGE, LABEL, build_model
 from tfx_edge.pipelines.example_files import split_rows
 from tfx_edge.schemas import (
     ClusteringConfig,
-    DistillationConfig,
-    FeatureMatch,
     FineTuningConfig,
     PruningConfig,
     QatConfig,
     QuantizationConfig,
-    ScaledStudent,
 )
 from tfx_edge.schemas.optimizers import CosineRate
 
@@ -70,11 +64,10 @@ Better = Literal["higher", "lower"]
 
 
 def figures() -> Iterator[Figure]:
-    """Sizes and accuracy drops of each technique, a student with and without its teacher, and peak memory."""
+    """Sizes and accuracy drops of each technique, and peak memory."""
     data = _digits()
     floats = {seed: _trained(data["train"], seed) for seed in SEEDS}
     yield from _compression(data, floats)
-    yield from _distillation(data, floats)
     yield _memory()
 
 
@@ -204,46 +197,6 @@ def _check_zeros(kernels: Mapping[str, NDArray[Any]], sparsity: Mapping[str, flo
 def _check_values(kernels: Mapping[str, NDArray[Any]]) -> None:
     for layer, kernel in kernels.items():
         assert np.unique(kernel).size <= CLUSTERS, f"{layer}: {np.unique(kernel).size} distinct values"
-
-
-# Distillation
-
-STUDENT = ScaledStudent(width=0.49)  # the widest with at most a quarter of the teacher's parameters
-
-
-def _distillation(data: Mapping[str, Split], floats: Mapping[int, tf_keras.Model]) -> Iterator[Figure]:
-    """A student's gain from its teacher: trained with and without it, from the same weights, as long and on the same examples.
-
-    As the pipeline trains it, the model is no better than a student that is trained longer, and so has nothing to teach: it is
-    trained longer first. How the student is taught was chosen on other seeds.
-    """
-    examples = _examples(data["train"])
-    gains, shares = [], []
-    for seed, model in floats.items():
-        teacher = copy_model(model)
-        fine_tune(teacher, examples, _tuning(seed, 30, 1e-3), compiled_like=model)
-        tf_keras.utils.set_random_seed(seed)
-        student = scaled_student(teacher, STUDENT)
-        tuning = _tuning(seed, 30, 2e-3)
-        alone = copy_model(student)
-        fine_tune(alone, examples, tuning, compiled_like=model)
-        # The training examples are few and the teacher is sure of them, so that its outputs tell little; its features tell more.
-        config = DistillationConfig(temperature=1, features=(FeatureMatch(teacher="hidden"),), feature_weight=10, fine_tuning=tuning)
-        distilled, report = distill(teacher, examples, config, student_fn=_giving(student))
-        gains.append(_keras_accuracy(distilled, data["eval"]) - _keras_accuracy(alone, data["eval"]))
-        shares.append(report.student_parameters / report.teacher_parameters)
-    one_image = 1 / len(data["eval"][1]) / len(gains)  # in the mean
-    yield _mean("compression.distilled.gain", gains, "of accuracy", one_image / 2, "higher")
-    yield _mean("compression.distilled.parameters", shares, "of the teacher's", 0.25, "lower")
-
-
-def _giving(student: tf_keras.Model) -> Callable[[tf_keras.Model], tf_keras.Model]:
-    return lambda _: copy_model(student)
-
-
-def _keras_accuracy(model: tf_keras.Model, split: Split) -> float:
-    images, labels = split
-    return float(np.mean(model.predict(images, verbose=0).argmax(-1) == labels))
 
 
 def _mean(name: str, values: Sequence[float], unit: str, goal: float, better: Better) -> Figure:
