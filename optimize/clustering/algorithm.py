@@ -9,6 +9,7 @@ from tfx_edge.optimize.clustering.centroids import share
 from tfx_edge.optimize.clustering.selection import Choice, choose_layers
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model
 from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values
 from tfx_edge.schemas import ClusteredLayer, ClusteringConfig, ClusteringReport
@@ -46,7 +47,10 @@ def cluster(
         if choice.clustered
         for kernel in _variables(clustered, choice)
     ]
-    fine_tune(clustered, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)], validation=validation)
+    held = held_patterns(clustered, {choice.layer for choice in choices if choice.clustered})
+    fine_tune(
+        clustered, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns([*patterns, *held])], validation=validation
+    )
     check_finite(
         clustered.weights, f"model {model.name!r}, clustered", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     )

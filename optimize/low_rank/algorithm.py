@@ -8,9 +8,11 @@ import tf_keras
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.graph import rebuild
+from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.low_rank.choice import Candidate, Ranks, choose_ranks, find_candidates
 from tfx_edge.optimize.low_rank.layers import Factored, factored
 from tfx_edge.optimize.model_copy import compile_like
+from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, LayerFactorization, LowRankConfig, LowRankReport
 
 
@@ -55,7 +57,8 @@ def factorize(
     for part in parts.values():
         part.set_weights()
     report = _report(candidates, ranks, parts, config)
-    fine_tune(thinner, dataset, config.fine_tuning, compiled_like=model, validation=validation)
+    held = held_patterns(thinner, {factor.name for part in parts.values() for factor in part.layers})
+    fine_tune(thinner, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(held)], validation=validation)
     compile_like(thinner, model, input_batches(model, dataset, config.fine_tuning).take(1))
     check_finite(
         thinner.weights,

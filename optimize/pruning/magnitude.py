@@ -7,12 +7,14 @@ import tf_keras
 
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model
 from tfx_edge.optimize.pruning.selection import Choice, choose_layers
 from tfx_edge.optimize.pruning.sensitivity import scan_kernels, with_targets
 from tfx_edge.optimize.pruning.smallest import zero_smallest
 from tfx_edge.optimize.pruning.sparsity import report_sparsity
 from tfx_edge.optimize.pruning.wrapper import wrap_layers
+from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, PruningConfig, SparsityReport
 
 
@@ -48,12 +50,13 @@ def zero_weights(
     wrapped = wrap_layers(copy, {choice.layer: choice.target for choice in choices if choice.pruned}, config, steps)
     batch = input_batches(model, dataset, config.fine_tuning).take(1)
     _check_equal(model, wrapped, batch)
+    held = held_patterns(wrapped, {choice.layer for choice in choices if choice.pruned})
     fine_tune(
         wrapped,
         dataset,
         config.fine_tuning,
         compiled_like=model,
-        callbacks=[tfmot.sparsity.keras.UpdatePruningStep()],
+        callbacks=[tfmot.sparsity.keras.UpdatePruningStep(), KeepPatterns(held)],
         validation=validation,
     )
     pruned = _unwrapped(wrapped, model, choices, config)

@@ -16,9 +16,11 @@ from tensorflow_model_optimization.python.core.quantization.keras.quantize_wrapp
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.held_patterns import holds
+from tfx_edge.optimize.held_patterns import kernels as kernels_of
 from tfx_edge.optimize.model_copy import compile_like, copy_model
 from tfx_edge.optimize.qat.folding import fold_norms
-from tfx_edge.optimize.qat.preserve import Kept, holds, kept
+from tfx_edge.optimize.qat.preserve import Kept, kept
 from tfx_edge.optimize.qat.scheme import EdgeScheme, OneRange
 from tfx_edge.optimize.qat.selection import Choice, choose_layers, takes_range
 from tfx_edge.optimize.qat.splitting import split_separable
@@ -133,11 +135,19 @@ def _wrappers(model: tf_keras.Model) -> Iterator[QuantizeWrapper]:
 
 
 def _kernels(model: tf_keras.Model, config: QatConfig) -> Iterator[_Kernel]:
+    """The kernels of emulated layers, then those of all others, which keep what they hold just so."""
+    emulated: set[int] = set()
     for wrapper in _wrappers(model):
         for variable, quantizer, _ in wrapper._weight_vars:  # tfmot tells it nowhere else
             values = variable.numpy()
             by_channel = bool(quantizer.per_axis) and not isinstance(quantizer, OneRange)
+            emulated.add(id(variable))
             yield _Kernel(wrapper.layer.name, variable, values, kept(values, config), by_channel)
+    for layer in model.layers:
+        for variable in kernels_of(layer):
+            if id(variable) not in emulated:
+                values = variable.numpy()
+                yield _Kernel(getattr(layer, "layer", layer).name, variable, values, kept(values, config), by_channel=False)
 
 
 def _refresh_ranges(model: tf_keras.Model) -> None:
@@ -148,27 +158,27 @@ def _refresh_ranges(model: tf_keras.Model) -> None:
 
 
 def _report(choices: Sequence[Choice], kernels: Sequence[_Kernel], config: QatConfig) -> QatReport:
-    by_layer = {kernel.layer: kernel for kernel in kernels}
-    kinds = {kind for kernel in kernels for kind in kernel.kept}
+    emulated = {choice.layer for choice in choices if choice.quantized}
+    kinds = {kind for kernel in kernels if kernel.layer in emulated for kind in kernel.kept}
     return QatReport(
         config=config,
         technique=_TECHNIQUES["sparsity" in kinds, "clusters" in kinds],
-        layers=tuple(_layer(choice, by_layer.get(choice.layer)) for choice in choices),
+        layers=tuple(_layer(choice, [k for k in kernels if k.layer == choice.layer]) for choice in choices),
     )
 
 
-def _layer(choice: Choice, kernel: _Kernel | None) -> QatLayer:
+def _layer(choice: Choice, kernels: Sequence[_Kernel]) -> QatLayer:
     about = QatLayer(layer=choice.layer, type=choice.type, emulated=choice.quantized, reason=choice.reason)
-    if kernel is None:
+    if not kernels:
         return about
-    after = kernel.variable.numpy()
+    after = [kernel.variable.numpy() for kernel in kernels]
     return about.model_copy(
         update={
-            "kept": kernel.kept,
-            "zeros_before": int((kernel.before == 0).sum()),
-            "zeros": int((after == 0).sum()),
-            "values_before": distinct_values(kernel.before, kernel.by_channel),
-            "values": distinct_values(after, kernel.by_channel),
-            "by_channel": kernel.by_channel,
+            "kept": tuple(kind for kind in ("sparsity", "clusters") if any(kind in kernel.kept for kernel in kernels)),
+            "zeros_before": sum(int((kernel.before == 0).sum()) for kernel in kernels),
+            "zeros": sum(int((values == 0).sum()) for values in after),
+            "values_before": max(distinct_values(kernel.before, kernel.by_channel) for kernel in kernels),
+            "values": max(distinct_values(v, k.by_channel) for v, k in zip(after, kernels, strict=True)),
+            "by_channel": any(kernel.by_channel for kernel in kernels),
         }
     )

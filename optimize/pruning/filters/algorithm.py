@@ -8,6 +8,7 @@ import tf_keras
 
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.macs import count_macs
 from tfx_edge.optimize.model_copy import compile_like, copy_model
 from tfx_edge.optimize.pruning.filters.channels import Channels, follow_channels
@@ -15,6 +16,7 @@ from tfx_edge.optimize.pruning.filters.groups import Group, group_filters
 from tfx_edge.optimize.pruning.filters.ranking import rank_filters, smallest
 from tfx_edge.optimize.pruning.filters.removal import smaller_model, zeroed_weights
 from tfx_edge.optimize.pruning.sensitivity import Unit, Weights, scan
+from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, FilterReport, Filters, LayerFilters, PruningConfig, SensitivityReport
 
 
@@ -59,7 +61,9 @@ def remove_filters(
     smaller = smaller_model(copy, channels, removed)
     _check_equal(copy, smaller, zeroed_weights(copy, channels, removed), batch)
     report = _report(model, smaller, channels, left, config, sensitivity)
-    fine_tune(smaller, dataset, config.fine_tuning, compiled_like=model, validation=validation)
+    fine_tune(
+        smaller, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(held_patterns(smaller))], validation=validation
+    )
     compile_like(smaller, model, batch)
     fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     check_finite(smaller.weights, f"model {model.name!r}, pruned", fix)
