@@ -74,6 +74,12 @@ def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
     return arguments
 
 
+def largest_difference(first: Any, second: Any) -> float:
+    """Of two models' outputs on the same inputs, single tensors or nested alike."""
+    pairs = zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True)
+    return max(float(tf.reduce_max(tf.abs(a - b))) for a, b in pairs)
+
+
 def compile_like(model: tf_keras.Model, reference: tf_keras.Model, batch: tf.data.Dataset) -> None:
     """Compiles a model as another was, with an optimizer that has not stepped yet; leaves it uncompiled where the other is.
 
@@ -88,3 +94,5 @@ def compile_like(model: tf_keras.Model, reference: tf_keras.Model, batch: tf.dat
         model.compile(**arguments)
         model.evaluate(batch, verbose=0)
         model.reset_metrics()
+    else:
+        model._is_compiled, model.optimizer = False, None  # it may have been trained with a loss that a config named

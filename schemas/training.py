@@ -53,6 +53,10 @@ class Regularization(Config):
         default=None, ge=0, lt=1, description="The rate of the model's dropout layers, in place of their own; None leaves each its own."
     )
 
+    def check(self) -> None:
+        if not self.l1 and not self.l2 and self.dropout is None:
+            raise ValueError("regularization sets nothing; give l1, l2 or dropout, or leave it out")
+
 
 class BatchNormalization(Config):
     """Moving means and variances of BatchNormalization layers."""
@@ -122,6 +126,8 @@ class FineTuningConfig(Config):
                 raise ValueError(f"the shares of phases add up to {sum(phase.share for phase in self.phases):g}; they must add up to 1")
             if self.epochs < len(self.phases):
                 raise ValueError(f"epochs {self.epochs} must be at least the number of phases, {len(self.phases)}")
+        if self.class_weights is not None and self.class_weights != "balanced" and not any(self.class_weights):
+            raise ValueError("class_weights has no weight above 0, so that no example would count; give one, or leave it out")
         if self.class_weights is not None and self.output_losses:
             raise ValueError("class_weights and output_losses can't go together: Keras weighs the classes of one output; leave one out")
         if self.loss is not None and self.output_losses:

@@ -8,11 +8,13 @@ import tf_keras
 
 from tfx_edge.optimize.distillation.loss import outputs_of
 from tfx_edge.optimize.distillation.student import scaled_student
+from tfx_edge.optimize.distillation.student_check import check_activation, check_own_layers
 from tfx_edge.optimize.distillation.teaching import check_student, teach
+from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches, training_loss
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.model_copy import check_kind, compile_arguments, compile_like, copy_model
-from tfx_edge.schemas import DistillationConfig, DistillationReport
+from tfx_edge.schemas import DistillationConfig, DistillationReport, EdgeError
 
 
 def distill(
@@ -39,15 +41,18 @@ def distill(
         The student, compiled as the teacher was, and how it was taught.
 
     Raises:
-        EdgeError: the student doesn't fit the teacher, no loss is known, a layer to match isn't there, or the examples don't fit.
+        EdgeError: the student doesn't fit the teacher or has its weights, no loss is known, a layer to match is missing, or the
+            examples don't fit.
     """
     tuning = config.fine_tuning
     tf_keras.utils.set_random_seed(tuning.seed)
     check_kind(teacher)
     check_finite(teacher.weights, f"model {teacher.name!r}")
-    student: Any = student_fn(teacher) if student_fn is not None else scaled_student(teacher, config.student)
+    student: Any = _made(student_fn, teacher) if student_fn is not None else scaled_student(teacher, config.student)
     check_kind(student)
     check_student(teacher, student)
+    check_own_layers(teacher, student)
+    check_activation(teacher, student)
     loss = training_loss(teacher, tuning)
     outputs = outputs_of(loss, teacher.outputs[0].shape[-1], config)
     teaching = teach(teacher, student, outputs, config)
@@ -68,3 +73,12 @@ def distill(
         losses={name: tuple(map(float, values)) for name, values in history.history.items()},
         matched=teaching.matched,
     )
+
+
+def _made(student_fn: Callable[[tf_keras.Model], tf_keras.Model], teacher: tf_keras.Model) -> Any:
+    try:
+        return student_fn(teacher)
+    except EdgeError:
+        raise
+    except Exception as error:  # the user's code raises anything
+        raise EdgeError(f"student_fn failed: {type(error).__name__}: {one_line(error)}; expected it to return a model") from error

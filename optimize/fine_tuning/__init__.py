@@ -2,6 +2,7 @@
 
 training.py         fine_tune
 batches.py          examples by feature name to batches as the model takes them
+data_checks.py      whether there are examples and labels that fit
 steps.py            phases, and how many steps they take
 order.py            shuffling, keeping in memory, holding out
 losses.py           the loss

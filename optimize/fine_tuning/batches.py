@@ -21,7 +21,7 @@ def input_batches(model: tf_keras.Model, dataset: tf.data.Dataset, config: FineT
         Batches of (inputs in the model's order, label); a model with one input gets it bare.
 
     Raises:
-        EdgeError: a feature is missing, isn't dense, or has another number of values than its input; the label isn't numeric.
+        EdgeError: a feature is missing, isn't dense, or has another shape than its input; the label isn't numeric.
     """
     check_elements(model, dataset, config)
     return as_inputs(model, dataset.batch(config.batch_size))
@@ -40,6 +40,8 @@ def as_inputs(model: tf_keras.Model, batches: tf.data.Dataset) -> tf.data.Datase
 
 def check_elements(model: tf_keras.Model, dataset: tf.data.Dataset, config: FineTuningConfig) -> None:
     """Checks that single examples fit a model; see `input_batches`."""
+    if not isinstance(dataset, tf.data.Dataset):
+        raise EdgeError(f"the training examples are a {type(dataset).__name__}; expected a tf.data.Dataset of (features by name, label)")
     element = dataset.element_spec
     if not (isinstance(element, tuple) and len(element) == 2 and isinstance(element[0], dict)):
         raise EdgeError(f"training examples are {element!r:.200}; expected (features by name, label) for each example")
@@ -55,7 +57,9 @@ def check_elements(model: tf_keras.Model, dataset: tf.data.Dataset, config: Fine
         feature, each = features[name], spec.shape[1:]
         if not isinstance(feature, tf.TensorSpec):
             raise EdgeError(f"feature {name!r} is {_about(feature)}, input {name!r} of model {model.name!r} takes dense values")
-        if each.is_fully_defined() and feature.shape.num_elements() != each.num_elements():
+        if feature.dtype == tf.string and spec.dtype != tf.string:
+            raise EdgeError(f"feature {name!r} is string, input {name!r} of model {model.name!r} takes {spec.dtype.name}; encode it before")
+        if each.is_fully_defined() and not _fits(feature.shape, each):
             raise EdgeError(
                 f"feature {name!r}: an example has shape {tuple(feature.shape)}, the model's input takes {tuple(each)}; "
                 "give the model the features that it was trained on, one example an element of the dataset"
@@ -83,6 +87,13 @@ def _reshaped(values: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """Gives a batch of a feature an input's shape, so that scalars `[n]` feed an input `[n, 1]`."""
     each = shape[1:]
     return tf.reshape(values, [-1, *each]) if each.is_fully_defined() else values
+
+
+def _fits(feature: tf.TensorShape, each: tf.TensorShape) -> bool:
+    """Whether the shapes are equal, or one value with and without an axis: any other reshaping would mix up what axes mean."""
+    if not feature.is_fully_defined():
+        return False
+    return feature.as_list() == each.as_list() or (feature.as_list() in ([], [1]) and each.as_list() in ([], [1]))
 
 
 def _about(spec: Any) -> str:

@@ -1,8 +1,9 @@
 """Going on after a kill: the whole state of a training after each epoch, in one folder."""
 
 import base64
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 import tf_keras
@@ -51,12 +52,18 @@ class Checkpoint(tf_keras.callbacks.Callback):
     """Saves after each epoch; the last in the list of callbacks, so that it sees what the others did."""
 
     def __init__(
-        self, folder: str, model: tf_keras.Model, config: FineTuningConfig, history: TrainingHistory, stopping: StopEarly | None
+        self,
+        folder: str,
+        model: tf_keras.Model,
+        config: FineTuningConfig,
+        history: TrainingHistory,
+        stopping: StopEarly | None,
+        whose: Sequence[str] = (),
     ) -> None:
-        """Takes `config.checkpoint_dir`, a compiled model, and all else that a training's state is in."""
+        """Takes `config.checkpoint_dir`, a compiled model before training, all else that a training's state is in, and `whose` it is."""
         super().__init__()
         self._folder = folder
-        self._owner = json.dumps([config.model_dump(mode="json", exclude={"progress", "tensorboard_dir"}), _shapes(model)])
+        self._owner = json.dumps([config.model_dump(mode="json", exclude={"progress", "tensorboard_dir"}), _digest(model), *whose])
         self._state = _State(self._owner, history, stopping)
         model.optimizer.build(model.trainable_variables)  # its variables take part in the checkpoint
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer, state=self._state)
@@ -81,8 +88,8 @@ class Checkpoint(tf_keras.callbacks.Callback):
             raise EdgeError(f"{unreadable}: {one_line(error)}; delete it to start anew") from error
         if saved["owner"] != self._owner:
             raise EdgeError(
-                f"FineTuningConfig.checkpoint_dir {self._folder!r} holds the state of another training (another config or model); "
-                "delete it, or name a folder of this training's own"
+                f"FineTuningConfig.checkpoint_dir {self._folder!r} holds the state of another training (another config, model, "
+                "technique or data); delete it, or name a folder of this training's own"
             )
         try:
             self._checkpoint.restore(latest).assert_existing_objects_matched()
@@ -102,5 +109,19 @@ class Checkpoint(tf_keras.callbacks.Callback):
                 tf.io.gfile.remove(path)
 
 
-def _shapes(model: tf_keras.Model) -> list[list[int]]:
-    return [list(v.shape) for v in model.weights]  # not the names, which Keras numbers as layers are made
+def whose_training(training: tf.data.Dataset, callbacks: Sequence[tf_keras.callbacks.Callback]) -> list[str]:
+    """What tells trainings of one model and config apart: the technique's callbacks, the data's kind, number and first example."""
+    first = hashlib.sha256()
+    for example in training.take(1):
+        for value in tf.nest.flatten(example, expand_composites=True):
+            first.update(value.numpy() if value.dtype == tf.string and not value.shape.rank else value.numpy().tobytes())
+    names = ",".join(type(callback).__qualname__ for callback in callbacks)
+    return [names, repr(training.element_spec), str(int(training.cardinality())), first.hexdigest()]
+
+
+def _digest(model: tf_keras.Model) -> str:
+    """Of the weights and their shapes; not the names, which Keras numbers as layers are made."""
+    digest = hashlib.sha256()
+    for value in model.get_weights():
+        digest.update(repr((value.shape, value.dtype)).encode() + value.tobytes())
+    return digest.hexdigest()

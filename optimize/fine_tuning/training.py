@@ -11,8 +11,9 @@ from absl import logging
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning.augmentation import augment
 from tfx_edge.optimize.fine_tuning.batches import as_inputs, check_elements
-from tfx_edge.optimize.fine_tuning.checkpoint import Checkpoint, TrainingHistory
+from tfx_edge.optimize.fine_tuning.checkpoint import Checkpoint, TrainingHistory, whose_training
 from tfx_edge.optimize.fine_tuning.class_weights import class_weights
+from tfx_edge.optimize.fine_tuning.data_checks import check_examples, check_loss
 from tfx_edge.optimize.fine_tuning.layer_settings import has_random_layers, training_settings
 from tfx_edge.optimize.fine_tuning.losses import training_loss
 from tfx_edge.optimize.fine_tuning.moving_statistics import recalibrate
@@ -63,7 +64,11 @@ def fine_tune(
     check_elements(model, dataset, config)
     source = compiled_like or model
     loss = training_loss(source, config)
+    check_loss(model, dataset.element_spec[1], loss, config)
+    _check_split(config, validation)
     training, validation = hold_out(dataset, config, validation)
+    check_examples(training, validation, config)
+    _make_folders(config)
     steps = steps_of(count_examples(training, config), config) if needs_steps(config) else 0
     model.compile(**{**compile_arguments(source), "optimizer": make_optimizer(config, steps), "loss": loss})
     weights = class_weights(training, config)
@@ -76,11 +81,31 @@ def fine_tune(
         if config.batch_normalization is not None and config.batch_normalization.recalibrate:
             recalibrate(model, as_inputs(model, training.batch(config.batch_size)), config.batch_normalization.batches)
     except (tf.errors.OpError, ValueError, TypeError) as error:
+        fault = one_line(error).split("  Label values")[0]  # TensorFlow lists a whole batch of labels
         raise EdgeError(
-            f"fine-tuning model {model.name!r} failed: {one_line(error)}; expected features and a label {config.label_key!r} that fit "
+            f"fine-tuning model {model.name!r} failed: {fault}; expected features and a label {config.label_key!r} that fit "
             "its inputs and loss"
         ) from error
     return history
+
+
+def _check_split(config: FineTuningConfig, validation: tf.data.Dataset | None) -> None:
+    stopping = config.early_stopping
+    if stopping is not None and stopping.split is not None and validation is None:
+        raise EdgeError(
+            f"EarlyStopping.split {stopping.split!r} names a split, but there are no validation examples; pass validation=, "
+            "or leave split out, for which some training examples are held out"
+        )
+
+
+def _make_folders(config: FineTuningConfig) -> None:
+    for field in ("checkpoint_dir", "tensorboard_dir"):
+        folder = getattr(config, field)
+        try:
+            if folder is not None:
+                tf.io.gfile.makedirs(folder)
+        except tf.errors.OpError as error:
+            raise EdgeError(f"FineTuningConfig.{field} {folder!r}: can't be made ({one_line(error)}); name one that can") from error
 
 
 def _fit(
@@ -106,7 +131,11 @@ def _fit(
             watching.append(bar)
             bar.start()
             stack.callback(bar.stop)
-        checkpoint = Checkpoint(config.checkpoint_dir, model, config, history, stopping) if config.checkpoint_dir else None
+        checkpoint = (
+            Checkpoint(config.checkpoint_dir, model, config, history, stopping, whose_training(training, callbacks))
+            if config.checkpoint_dir
+            else None
+        )
         done = 0
         if checkpoint is not None:
             watching.append(checkpoint)  # the last, so that it saves what the others did

@@ -1,6 +1,5 @@
 """Prune single weights, blocks or m of n while fine-tuning, then take the wrappers off."""
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_model_optimization as tfmot
 import tf_keras
@@ -8,7 +7,7 @@ import tf_keras
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
 from tfx_edge.optimize.finite import check_finite
 from tfx_edge.optimize.held_patterns import held_patterns
-from tfx_edge.optimize.model_copy import compile_like, copy_model
+from tfx_edge.optimize.model_copy import compile_like, copy_model, largest_difference
 from tfx_edge.optimize.pruning.selection import Choice, choose_layers
 from tfx_edge.optimize.pruning.sensitivity import scan_kernels, with_targets
 from tfx_edge.optimize.pruning.smallest import zero_smallest
@@ -69,7 +68,7 @@ def zero_weights(
 def _check_equal(model: tf_keras.Model, wrapped: tf_keras.Model, batch: tf.data.Dataset) -> None:
     """A layer that keeps state outside of its weights would lose it in the copy, and the result would be another model."""
     inputs, _ = next(iter(batch))
-    difference = float(np.max(np.abs(model(inputs).numpy() - wrapped(inputs).numpy())))
+    difference = largest_difference(model(inputs), wrapped(inputs))
     if not difference <= 1e-5:
         raise EdgeError(
             f"model {model.name!r}: wrapped for pruning, its outputs differ by {difference:.3g} on the first examples, expected 0; "

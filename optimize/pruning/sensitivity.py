@@ -8,14 +8,13 @@ import tensorflow as tf
 import tf_keras
 from numpy.typing import NDArray
 
-from tfx_edge.optimize.fine_tuning import input_batches
+from tfx_edge.optimize.fine_tuning import input_batches, training_loss
 from tfx_edge.optimize.model_copy import compile_arguments, copy_model
 from tfx_edge.optimize.pruning.allocation import allocate
 from tfx_edge.optimize.pruning.selection import Choice
 from tfx_edge.optimize.pruning.smallest import zero_smallest
 from tfx_edge.schemas import (
     EdgeError,
-    FineTuningConfig,
     LayerSensitivity,
     PruningConfig,
     SensitivityPoint,
@@ -57,10 +56,10 @@ def scan(
         EdgeError: no loss is known, or the data don't fit the model.
     """
     copy = copy_model(model)
-    copy.compile(**_measures(model, config.fine_tuning))
+    copy.compile(**{**compile_arguments(model), "loss": training_loss(model, config.fine_tuning)})
     sample = dataset.take(settings.examples)
     batches = list(input_batches(model, sample, config.fine_tuning))
-    examples = sum(int(tf.shape(label)[0]) for _, label in batches)
+    examples = sum(int(tf.shape(tf.nest.flatten(label)[0])[0]) for _, label in batches)
     if not examples:
         raise EdgeError(f"split {config.fine_tuning.split!r}: no examples to measure the layers' sensitivity on; expected at least one")
 
@@ -122,17 +121,3 @@ def with_targets(choices: Sequence[Choice], report: SensitivityReport) -> tuple[
 def _set(model: tf_keras.Model, weights: Weights) -> None:
     for name, values in weights.items():
         model.get_layer(name).set_weights(values)
-
-
-def _measures(model: tf_keras.Model, config: FineTuningConfig) -> dict[str, Any]:
-    """Loss and metrics to compile with: the config's loss, or the model's."""
-    arguments = compile_arguments(model)
-    if config.loss is not None:
-        name = "".join(word.capitalize() for word in config.loss.split("_"))
-        arguments["loss"] = tf_keras.losses.deserialize({"class_name": name, "config": {"from_logits": True} if config.from_logits else {}})
-    if arguments.get("loss") is None:
-        raise EdgeError(
-            f"model {model.name!r}: not compiled with a loss, and FineTuningConfig.loss is None; "
-            "name a loss there (and from_logits), or compile the model before saving it"
-        )
-    return arguments

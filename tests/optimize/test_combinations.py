@@ -10,7 +10,16 @@ from tfx_edge.optimize.clustering import cluster
 from tfx_edge.optimize.low_rank import factorize
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.qat import train_quantized
-from tfx_edge.schemas import ClusteringConfig, EnergyRank, Filters, FineTuningConfig, LowRankConfig, PruningConfig, QatConfig
+from tfx_edge.schemas import (
+    ClusteringConfig,
+    EnergyRank,
+    Filters,
+    FineTuningConfig,
+    LowRankConfig,
+    PruningConfig,
+    QatConfig,
+    SensitivityScan,
+)
 
 TUNING = FineTuningConfig(label_key="y", epochs=2, batch_size=16, learning_rate=0.01)
 RNG = np.random.default_rng(0)
@@ -64,3 +73,36 @@ def test_zeros_and_shared_values_stay_in_layers_that_a_technique_leaves(techniqu
         [told] = [layer for layer in report.layers if layer.layer == "windows"]
         assert not told.emulated and told.kept == ("sparsity", "clusters")
         assert told.zeros == told.zeros_before == (before == 0).sum() and told.values == told.values_before == 5
+
+
+@pytest.fixture(scope="module")
+def two_outputs():
+    x = tf_keras.Input((6,), name="x")
+    h = layers.Dense(12, "relu", name="hidden")(layers.Dense(12, "relu", name="first")(x))
+    return tf_keras.Model(x, [layers.Dense(3, "softmax", name="kind")(h), layers.Dense(1, name="size")(h)], name="two")
+
+
+ALL = {
+    "prune": lambda m, d, t: prune(m, d, PruningConfig(layers=("hidden",), fine_tuning=t)),
+    "prune_after_a_scan": lambda m, d, t: prune(
+        m, d, PruningConfig(layers=("hidden", "first"), sensitivity=SensitivityScan(), fine_tuning=t)
+    ),
+    "remove_filters": lambda m, d, t: prune(m, d, PruningConfig(layers=("hidden",), granularity=Filters(), fine_tuning=t)),
+    "cluster": lambda m, d, t: cluster(m, d, ClusteringConfig(clusters={"hidden": 3}, fine_tuning=t)),
+    "factorize": lambda m, d, t: factorize(
+        m, d, LowRankConfig(rank=EnergyRank(energy=0.3), layers=("hidden",), min_saving=0, fine_tuning=t)
+    ),
+    "train_quantized": lambda m, d, t: train_quantized(m, d, QatConfig(layers=("hidden",), fine_tuning=t)),
+}
+
+
+@pytest.mark.parametrize("technique", ALL)
+def test_a_model_with_two_outputs_that_was_never_compiled_comes_back_so(technique, two_outputs):
+    values = RNG.normal(size=(48, 6)).astype("f4")
+    labels = {"kind": values[:, :3].argmax(axis=1), "size": values[:, 3]}
+    dataset = tf.data.Dataset.from_tensor_slices(({"x": values}, labels))
+    losses = {"kind": "sparse_categorical_crossentropy", "size": "mean_squared_error"}
+    tuning = FineTuningConfig(label_key="y", epochs=1, batch_size=16, output_losses=losses)
+    after, _ = ALL[technique](two_outputs, dataset, tuning)
+    assert after.output_names == ["kind", "size"]
+    assert after.get_compile_config() is None and after.optimizer is None

@@ -195,3 +195,23 @@ def test_layers_that_no_longer_fit_each_other_are_named_with_the_way_out():
     with pytest.raises(EdgeError, match=r"teacher 'square_model', scaled to width 0\.5.*square.*student_fn") as error:
         scaled_student(model, ScaledStudent(width=0.5))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "student_fn", [lambda t: t, lambda t: tf_keras.Model(t.input, layers.Dense(3, "softmax")(t.get_layer("wide").output))]
+)
+def test_a_student_with_weights_of_its_teacher_is_refused_and_the_teacher_stays(teacher, student_fn):
+    before = [weight.copy() for weight in teacher.get_weights()]
+    with pytest.raises(EdgeError, match="layer 'wide' has the teacher's own weights"):
+        distill(teacher, data(), config(tuning={"epochs": 1}), student_fn=student_fn)
+    for old, new in zip(before, teacher.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_a_student_of_logits_is_refused_for_a_teacher_of_probabilities(teacher):
+    def logits(t):
+        inputs = layers.Input((6,), name="x")
+        return tf_keras.Model(inputs, layers.Dense(3, name="raw")(inputs))
+
+    with pytest.raises(EdgeError, match="'raw' has the activation linear.*activation='softmax'"):
+        distill(teacher, data(), config(tuning={"epochs": 1}), student_fn=logits)

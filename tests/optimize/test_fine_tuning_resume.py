@@ -59,19 +59,20 @@ def test_killed_in_the_middle_of_an_epoch_it_ends_with_the_weights_of_an_unbroke
     assert not list((tmp_path / "two").iterdir())  # what is finished isn't resumed
 
 
-def tiny():
+def tiny(seed=0):
+    tf_keras.utils.set_random_seed(seed)
     model = tf_keras.Model(inputs := tf_keras.Input((1,), name="x"), tf_keras.layers.Dense(1)(inputs))
     return model, tf.data.Dataset.from_tensor_slices(({"x": np.ones((8, 1), np.float32)}, np.ones(8, np.float32)))
 
 
+class Stop(tf_keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+
 def stopped(config):
     """Leaves the state of a training that an error ended after its first epoch."""
-
-    class Stop(tf_keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            if epoch == 1:
-                raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         fine_tune(*tiny(), config, callbacks=[Stop()])
 
@@ -81,9 +82,26 @@ def test_the_state_of_another_training_or_a_broken_one_is_refused(tmp_path):
     stopped(config)
     other = config.model_copy(update={"learning_rate": 0.5})
     with pytest.raises(EdgeError, match="holds the state of another training"):
-        fine_tune(*tiny(), other)
+        fine_tune(*tiny(), other, callbacks=[Stop()])
     for path in tmp_path.glob("*.data-*"):
         path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(EdgeError, match=r"can't be read.*delete it") as error:
-        fine_tune(*tiny(), config)
+        fine_tune(*tiny(), config, callbacks=[Stop()])
     assert "\n" not in str(error.value)
+
+
+def test_the_state_of_a_model_with_other_weights_or_of_other_data_is_refused(tmp_path):
+    config = FineTuningConfig(label_key="y", loss="mean_squared_error", checkpoint_dir=str(tmp_path))
+    stopped(config)
+    model, data = tiny()
+    for other, examples, callbacks in (
+        (tiny(seed=1)[0], data, [Stop()]),
+        (model, data.take(7), [Stop()]),
+        (model, data.map(lambda features, label: (features, label + 1)), [Stop()]),
+        (model, data, []),  # without the callback that `stopped` has
+    ):
+        before = other.get_weights()
+        with pytest.raises(EdgeError, match="holds the state of another training"):
+            fine_tune(other, examples, config, callbacks=callbacks)
+        for old, new in zip(before, other.get_weights(), strict=True):
+            np.testing.assert_array_equal(old, new)
