@@ -8,6 +8,8 @@ import tf_keras
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.schemas import EdgeError
 
+_EMULATING = ("QuantizeLayer", "QuantizeWrapper", "QuantizeWrapperV2")  # tfmot's, by name: importing it takes seconds
+
 
 def check_kind(model: Any) -> None:
     """Checks that a model is one whose layers can be copied and replaced: Keras 2, functional or Sequential, and built.
@@ -25,6 +27,12 @@ def check_kind(model: Any) -> None:
             f"model {model.name!r}: a subclassed model ({type(model).__name__}), whose layers can't be replaced; {wanted}; "
             "rebuild it with the functional API"
         )
+    for layer in model.layers:
+        if type(layer).__name__ in _EMULATING:
+            raise EdgeError(
+                f"model {model.name!r}: it emulates int8 already (layer {layer.name!r}); do this before quantization-aware training, "
+                "on the float model"
+            )
 
 
 def copy_model(model: tf_keras.Model) -> tf_keras.Model:

@@ -11,7 +11,7 @@ from tfx_edge.optimize.graph import rebuild
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.low_rank.choice import Candidate, Ranks, choose_ranks, find_candidates
 from tfx_edge.optimize.low_rank.layers import Factored, factored
-from tfx_edge.optimize.model_copy import compile_like
+from tfx_edge.optimize.model_copy import check_kind, compile_like
 from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, LayerFactorization, LowRankConfig, LowRankReport
 
@@ -38,6 +38,7 @@ def factorize(
             aren't finite, or the examples don't fit.
     """
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)
+    check_kind(model)
     flat = rebuild(model)
     check_finite(flat.weights, f"model {model.name!r}")
     candidates = find_candidates(flat, config)

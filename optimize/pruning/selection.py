@@ -63,7 +63,7 @@ def _prunable_weights(layer: tf_keras.layers.Layer) -> tuple[tuple[int, ...], st
     if not layer.weights:
         return (), "it has no weights"
     if isinstance(layer, tf_keras.Model):
-        return (), "it is a nested model, and tfmot prunes single layers"
+        return (), "it is a nested model, and tfmot prunes single layers; flatten it with tfx_edge.optimize.preparation.prepare(model)"
     try:
         variables = PrunedLayer(layer).layer.get_prunable_weights()
     except ValueError:

@@ -1,7 +1,7 @@
 """Annotate, train with rounding emulated, count."""
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -86,7 +86,7 @@ def train_quantized(
         quantized.weights, f"model {model.name!r}, quantized", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
     )
     compile_like(quantized, model, input_batches(model, dataset, config.fine_tuning).take(1))
-    return quantized, _report(choices, kernels, config)
+    return quantized, _report(choices, kernels, _negated(quantized), config)
 
 
 def _behind_dense(copy: tf_keras.Model, choices: Sequence[Choice]) -> list[str]:
@@ -157,8 +157,20 @@ def _refresh_ranges(model: tf_keras.Model) -> None:
             quantizer(variable, True, weights=ranges)
 
 
-def _report(choices: Sequence[Choice], kernels: Sequence[_Kernel], config: QatConfig) -> QatReport:
+def _negated(model: tf_keras.Model) -> set[str]:
+    """Layers of which some output channels are negated when the converter folds the BatchNormalization behind them."""
+    found = set()
+    for wrapper in _wrappers(model):
+        following = (getattr(node.outbound_layer, "layer", node.outbound_layer) for node in wrapper.outbound_nodes)
+        norms = [layer for layer in following if isinstance(layer, tf_keras.layers.BatchNormalization) and layer.scale]
+        if any(bool((norm.gamma.numpy() < 0).any()) for norm in norms):
+            found.add(wrapper.layer.name)
+    return found
+
+
+def _report(choices: Sequence[Choice], kernels: Sequence[_Kernel], negated: Set[str], config: QatConfig) -> QatReport:
     emulated = {choice.layer for choice in choices if choice.quantized}
+    kernels = [replace(kernel, by_channel=kernel.by_channel or kernel.layer in negated) for kernel in kernels]
     kinds = {kind for kernel in kernels if kernel.layer in emulated for kind in kernel.kept}
     return QatReport(
         config=config,

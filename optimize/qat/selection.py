@@ -83,7 +83,7 @@ def _reason(layer: layers.Layer, config: QatConfig, registry: Default8BitQuantiz
     if not any(fnmatch.fnmatchcase(layer.name, pattern) for pattern in config.layers):
         return "no pattern in layers matches it"
     if isinstance(layer, tf_keras.Model):
-        return "it is a nested model, and tfmot quantizes single layers"
+        return "it is a nested model, and tfmot quantizes single layers; flatten it with tfx_edge.optimize.preparation.prepare(model)"
     if len(layer.inbound_nodes) > 1:
         return "the model calls it more than once, and tfmot takes one range for its output"
     if isinstance(layer, layers.BatchNormalization):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_model_optimization as tfmot
 import tf_keras
 from tf_keras import layers
 
@@ -12,6 +13,7 @@ from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.schemas import (
     ClusteringConfig,
+    EdgeError,
     EnergyRank,
     Filters,
     FineTuningConfig,
@@ -106,3 +108,11 @@ def test_a_model_with_two_outputs_that_was_never_compiled_comes_back_so(techniqu
     after, _ = ALL[technique](two_outputs, dataset, tuning)
     assert after.output_names == ["kind", "size"]
     assert after.get_compile_config() is None and after.optimizer is None
+
+
+@pytest.mark.parametrize("technique", ALL)
+def test_a_model_that_emulates_int8_is_refused_with_the_order_that_works(technique, two_outputs, dataset):
+    emulating = tf_keras.Sequential([layers.InputLayer((6,), name="x"), layers.Dense(12, name="hidden"), layers.Dense(2, name="head")])
+    emulating = tfmot.quantization.keras.quantize_model(emulating)
+    with pytest.raises(EdgeError, match="emulates int8 already .*before quantization-aware training"):
+        ALL[technique](emulating, dataset, TUNING)
