@@ -76,6 +76,7 @@ def test_zeros_and_clusters_are_kept_to_the_last_weight_of_the_flatbuffer(tmp_pa
     assert all(np.unique(channel).size <= 8 for channel in conv)
     negative = quantized.get_layer("norm").layer.gamma.numpy() < 0
     assert negative.any() and np.unique(conv[~negative]).size <= 8  # a negative scale negates its channel when it is folded
+    assert {layer.layer for layer in report.layers if layer.by_channel and layer.kept} == {"conv"}
     for name, kernel in zip(("conv", "wide", "hidden", "head"), (conv, *others), strict=True):
         was_zero = np.moveaxis(clustered.get_layer(name).get_weights()[0] == 0, -1, 0)
         assert not kernel[was_zero.reshape(kernel.shape)].any(), name
