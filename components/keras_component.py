@@ -9,6 +9,7 @@ from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from tfx_edge.components import keys
+from tfx_edge.components.known_features import check_features_known
 from tfx_edge.schemas import Config, EdgeError
 
 
@@ -66,11 +67,7 @@ class KerasComponent(BaseComponent):
             EdgeError: neither `transform_graph` nor `schema` is given, or the config is another component's.
         """
         name = type(self).__name__
-        if transform_graph is None and schema is None:
-            raise EdgeError(
-                f"{name}: neither transform_graph nor schema is given, so the features of the examples are unknown; "
-                "pass transform.outputs['transform_graph'], or without a Transform, the schema of the examples"
-            )
+        check_features_known(name, transform_graph, schema)
         if not isinstance(config, (self.CONFIG_CLASS, RuntimeParameter)):
             raise EdgeError(f"{name}: config is a {type(config).__name__}; expected a {self.CONFIG_CLASS.__name__} or a RuntimeParameter")
         super().__init__(

@@ -55,6 +55,19 @@ class StepInput:
         stopping = config.early_stopping
         return None if stopping is None or stopping.split is None else self.dataset(stopping.split, config.label_key)
 
+    def apply(
+        self, technique: Callable[..., tuple[tf_keras.Model, Report]], config: Any, **arguments: Any
+    ) -> tuple[tf_keras.Model, Report]:
+        """Calls a technique on the model and its examples.
+
+        Args:
+            technique: of `tfx_edge.optimize`: `technique(model, dataset, config, *, validation, **arguments)`.
+            config: the technique's, with `fine_tuning`.
+            arguments: further ones of the technique.
+        """
+        tuning = config.fine_tuning
+        return technique(self.model, self.training(tuning), config, validation=self.validation(tuning), **arguments)
+
 
 def run_step(
     input_dict: Artifacts,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tfx_edge.schemas import EdgeError
+from tfx_edge.schemas import EdgeError, FineTuningConfig
 
 
 def check_finite(variables: Iterable[Any], model: str, fix: str = "train it again with a lower learning rate or cleaner data") -> None:
@@ -28,3 +28,8 @@ def check_finite(variables: Iterable[Any], model: str, fix: str = "train it agai
                 f"{model}: variable {variable.name.removesuffix(':0')!r} holds {bad} NaN or infinite values of "
                 f"{variable.shape.num_elements()}; expected finite numbers; {fix}"
             )
+
+
+def check_trained(variables: Iterable[Any], model: str, config: FineTuningConfig) -> None:
+    """Checks what a fine-tuning left; see `check_finite`."""
+    check_finite(variables, model, f"lower FineTuningConfig.learning_rate ({config.learning_rate})")

@@ -46,7 +46,7 @@ def copy_model(model: tf_keras.Model) -> tf_keras.Model:
     """
     check_kind(model)
     try:
-        copy = tf_keras.models.clone_model(model, clone_function=_twin)
+        copy = tf_keras.models.clone_model(model, clone_function=twin)
     except Exception as error:  # a layer's from_config raises anything
         raise EdgeError(
             f"model {model.name!r}: a layer can't be copied from its config ({one_line(error)}); "
@@ -59,10 +59,11 @@ def copy_model(model: tf_keras.Model) -> tf_keras.Model:
     return copy
 
 
-def _twin(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
-    twin = type(layer).from_config(layer.get_config())
-    twin._name = layer.name  # the config that Keras makes up for a custom layer without get_config leaves the name out
-    return twin
+def twin(layer: tf_keras.layers.Layer, **changes: Any) -> tf_keras.layers.Layer:
+    """A new layer of the same config and name, without weights, but for the changes to its config."""
+    made = type(layer).from_config({**layer.get_config(), **changes})
+    made._name = changes.get("name", layer.name)  # the config that Keras makes up for a layer without get_config has none
+    return made
 
 
 def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:

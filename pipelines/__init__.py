@@ -1,8 +1,8 @@
 """Pipeline factories and the example pipelines. `save_model` is the one line that a Trainer's run_fn needs."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tfx_edge.pipelines.on_demand import on_demand
 from tfx_edge.pipelines.saving import save_model
 
 if TYPE_CHECKING:
@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EdgeStage", "ParetoStage", "edge_stage", "pareto", "save_model", "tuned_stage"]
 
-_ON_DEMAND = {"EdgeStage": "stage", "edge_stage": "stage", "ParetoStage": "variants", "pareto": "variants", "tuned_stage": "search"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:  # a run_fn that saves a model needs no components
-        return getattr(importlib.import_module(f"tfx_edge.pipelines.{_ON_DEMAND[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_demand(
+    __name__,
+    {"EdgeStage": "stage", "edge_stage": "stage", "ParetoStage": "variants", "pareto": "variants", "tuned_stage": "search"},
+)

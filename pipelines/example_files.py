@@ -39,11 +39,19 @@ def write_splits(folder: Path, splits: Mapping[str, Iterable[Row]]) -> None:
             (part / split).mkdir(parents=True)
             with tf.io.TFRecordWriter(str(part / split / "data.tfrecord")) as writer:
                 for row in rows:
-                    feature = {name: _feature(value) for name, value in row.items() if value is not None}
-                    writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+                    writer.write(serialize(row))
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def serialize(row: Row) -> bytes:
+    """A row as a serialized tf.Example, without its missing values."""
+    import tensorflow as tf
+
+    feature = {name: _feature(value) for name, value in row.items() if value is not None}
+    serialized: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialized
 
 
 def _feature(value: Any) -> Any:

@@ -9,7 +9,8 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from tfx_edge.components import keys
 from tfx_edge.components.calibration_gen.executor import Executor
-from tfx_edge.schemas import CalibrationConfig, EdgeError
+from tfx_edge.components.known_features import check_features_known
+from tfx_edge.schemas import CalibrationConfig
 from tfx_edge.schemas.artifact_types import CalibrationData
 
 
@@ -66,11 +67,7 @@ class CalibrationGen(BaseBeamComponent):
         Raises:
             EdgeError: neither `transform_graph` nor `schema` is given.
         """
-        if transform_graph is None and schema is None:
-            raise EdgeError(
-                "CalibrationGen: neither transform_graph nor schema is given, so the features of the examples are unknown; "
-                "pass transform.outputs['transform_graph'], or without a Transform, the schema of the examples"
-            )
+        check_features_known("CalibrationGen", transform_graph, schema)
         if config is None:
             config = CalibrationConfig()
         super().__init__(

@@ -19,12 +19,11 @@ class Executor(BaseExecutor):
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Clusters `float_model` while fine-tuning it on `examples`; see `run_step`."""
         config = ClusteringConfig.from_json(exec_properties[keys.CONFIG])
-        tuning = config.fine_tuning
         output, report = run_step(
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: cluster(step.model, step.training(tuning), config, validation=step.validation(tuning)),
+            lambda step: step.apply(cluster, config),
             REPORT,
         )
         clustered = [layer for layer in report.layers if layer.clusters is not None]

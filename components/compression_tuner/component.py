@@ -17,6 +17,7 @@ from tfx_edge.components import keys
 from tfx_edge.components.compression_tuner.executor import Executor
 from tfx_edge.components.compression_tuner.objective import make_metric
 from tfx_edge.components.keras_component import KerasSpec
+from tfx_edge.components.known_features import check_features_known
 from tfx_edge.schemas import EdgeError, SearchConfig
 from tfx_edge.schemas.artifact_types import CalibrationData, EdgeReport, QuantizationPlan
 
@@ -112,11 +113,7 @@ class CompressionTuner(BaseComponent):
         Raises:
             EdgeError: neither transform_graph nor schema is given, calibration_data is missing, or Keras has no such metric.
         """
-        if transform_graph is None and schema is None:
-            raise EdgeError(
-                "CompressionTuner: neither transform_graph nor schema is given, so the features of the examples are unknown; "
-                "pass transform.outputs['transform_graph'], or without a Transform, the schema of the examples"
-            )
+        check_features_known("CompressionTuner", transform_graph, schema)
         if not isinstance(config, (SearchConfig, RuntimeParameter)):
             raise EdgeError(f"CompressionTuner: config is a {type(config).__name__}; expected a SearchConfig or a RuntimeParameter")
         if isinstance(config, SearchConfig):

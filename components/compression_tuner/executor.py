@@ -10,10 +10,11 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
 from tfx_edge.components import keys, plan_files
+from tfx_edge.components.calibration_data import read_calibration
 from tfx_edge.components.compression_tuner.objective import Yardstick, make_metric, output_name
 from tfx_edge.components.compression_tuner.search import Found, search
 from tfx_edge.components.compression_tuner.space import describe
-from tfx_edge.components.compression_tuner.trial import MODEL, PLAN, build, read_calibration
+from tfx_edge.components.compression_tuner.trial import MODEL, PLAN, build
 from tfx_edge.components.compression_tuner.trial_store import open_store
 from tfx_edge.components.documents import write_document
 from tfx_edge.components.keras_step import Artifacts, read_step
@@ -68,9 +69,7 @@ def _write(found: Found, output_dict: Artifacts) -> None:
     io_utils.copy_dir(f"{found.kept}/{MODEL}", artifact_utils.get_single_uri(output_dict[keys.MODEL]))
     io_utils.copy_dir(f"{found.kept}/{PLAN}", plan_artifact.uri)
     plan, _, _ = plan_files.read(plan_artifact.uri)
-    plan_artifact.set_string_custom_property("scheme", plan.config.scheme)
-    plan_artifact.set_string_custom_property("method", plan.method)
-    plan_artifact.set_string_custom_property("float_model_digest", plan.float_model_digest)
+    plan_files.describe(plan_artifact, plan)
     write_best_hyperparameters(found.tuner, output_dict)
     report = artifact_utils.get_single_uri(output_dict[keys.REPORT])
     write_document(f"{report}/{TECHNIQUES}", found.techniques)

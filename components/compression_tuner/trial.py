@@ -1,22 +1,14 @@
 """One trial: a float model and techniques to a trained model, its quantization plan and the flatbuffer."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import tf_keras
-from google.protobuf import text_format
-from numpy.typing import NDArray
-from tensorflow_metadata.proto.v0 import schema_pb2
-from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
-from tfx_bsl.tfxio import dataset_options, tf_example_record
 
 from tfx_edge.components import plan_files
+from tfx_edge.components.calibration_data import Calibration
 from tfx_edge.components.clusterer.executor import REPORT as CLUSTERS
 from tfx_edge.components.distiller.executor import REPORT as DISTILLATION
-from tfx_edge.components.documents import read_bytes
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.components.keras_step import PREPARATION, StepInput, write_model
 from tfx_edge.components.low_rank_factorizer.executor import REPORT as LOW_RANK
@@ -31,11 +23,15 @@ from tfx_edge.optimize.low_rank import factorize
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.schemas import (
-    CalibrationSummary,
+    ClusteringReport,
     Config,
+    DistillationReport,
     EdgeError,
     FilterReport,
+    LowRankReport,
+    QatReport,
     QuantizationConfig,
+    SparsityReport,
     Techniques,
     TensorRanges,
 )
@@ -44,39 +40,14 @@ MODEL, PLAN = "model", "plan"  # folders that a trial leaves: what Model and Qua
 _NAME = "the trial's model"
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """CalibrationData to collect ranges from.
-
-    Attributes:
-        uri: of the artifact.
-        digest: of its data.
-    """
-
-    uri: str
-    digest: str
-
-    def ranges(self, floating: bytes, inputs: list[str], batch_size: int) -> TensorRanges:
-        """The range of every activation, as Quantizer collects it."""
-        collect = RangeCollector(floating)
-        name = f"the calibration data at {self.uri}"
-        return merge(collect(batch, name) for batch in self._batches(inputs, batch_size))
-
-    def _batches(self, inputs: list[str], batch_size: int) -> Iterator[dict[str, NDArray[Any]]]:
-        schema = text_format.Parse(read_bytes(f"{self.uri}/schema.pbtxt"), schema_pb2.Schema())
-        source = tf_example_record.TFExampleRecord(
-            f"{self.uri}/Split-calibration/*.gz", telemetry_descriptors=["tfx_edge"], schema=schema
-        ).Project(inputs)
-        options = dataset_options.TensorFlowDatasetOptions(batch_size=batch_size, num_epochs=1, shuffle=False)
-        yield from source.TensorFlowDataset(options).as_numpy_iterator()
-
-
-def read_calibration(artifacts: list[Artifact]) -> Calibration | None:
-    """The calibration data of an input channel, if there is any."""
-    if not artifacts:
-        return None
-    uri = artifact_utils.get_single_uri(artifacts)
-    return Calibration(uri, CalibrationSummary.from_json(read_bytes(f"{uri}/calibration.json")).digest)
+_FILES: dict[type[Config], str] = {
+    DistillationReport: DISTILLATION,
+    LowRankReport: LOW_RANK,
+    SparsityReport: SPARSITY,
+    FilterReport: FILTERS,
+    ClusteringReport: CLUSTERS,
+    QatReport: QAT,
+}
 
 
 def compress(step: StepInput, techniques: Techniques, seed: int) -> tuple[tf_keras.Model, dict[str, Config]]:
@@ -94,27 +65,18 @@ def compress(step: StepInput, techniques: Techniques, seed: int) -> tuple[tf_ker
         EdgeError: a step can't be done with this model.
     """
     tf_keras.utils.set_random_seed(seed)
-    model = step.model
     reports: dict[str, Config] = {PREPARATION: step.preparation}
-    if (distillation := techniques.distillation) is not None:
-        tuning = distillation.fine_tuning
-        model, reports[DISTILLATION] = distill(
-            model, step.training(tuning), distillation, student_fn=step.module.student_fn, validation=step.validation(tuning)
-        )
-    if (low_rank := techniques.low_rank) is not None:
-        tuning = low_rank.fine_tuning
-        model, reports[LOW_RANK] = factorize(model, step.training(tuning), low_rank, validation=step.validation(tuning))
-    if (pruning := techniques.pruning) is not None:
-        tuning = pruning.fine_tuning
-        model, pruned = prune(model, step.training(tuning), pruning, validation=step.validation(tuning))
-        reports[FILTERS if isinstance(pruned, FilterReport) else SPARSITY] = pruned
-    if (clustering := techniques.clustering) is not None:
-        tuning = clustering.fine_tuning
-        model, reports[CLUSTERS] = cluster(model, step.training(tuning), clustering, validation=step.validation(tuning))
-    if (qat := techniques.quantization.qat) is not None:
-        tuning = qat.fine_tuning
-        model, reports[QAT] = train_quantized(model, step.training(tuning), qat, validation=step.validation(tuning))
-    return model, reports
+    for technique, config, arguments in (
+        (distill, techniques.distillation, {"student_fn": step.module.student_fn}),
+        (factorize, techniques.low_rank, {}),
+        (prune, techniques.pruning, {}),
+        (cluster, techniques.clustering, {}),
+        (train_quantized, techniques.quantization.qat, {}),
+    ):
+        if config is not None:
+            model, report = step.apply(technique, config, **arguments)
+            step, reports[_FILES[type(report)]] = replace(step, model=model), report
+    return step.model, reports
 
 
 def build(step: StepInput, techniques: Techniques, calibration: Calibration | None, seed: int, folder: str) -> bytes:
@@ -149,4 +111,5 @@ def build(step: StepInput, techniques: Techniques, calibration: Calibration | No
 def _ranges(calibration: Calibration | None, floating: bytes, inputs: list[str], config: QuantizationConfig) -> TensorRanges:
     if calibration is None:
         raise EdgeError(f"scheme {config.scheme!r} without calibration_data; give CompressionTuner CalibrationGen's output")
-    return calibration.ranges(floating, inputs, config.batch_size)
+    collect = RangeCollector(floating)
+    return merge(collect(batch, calibration.name) for batch in calibration.batches(inputs, config.batch_size))

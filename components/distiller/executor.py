@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import tf_keras
 from absl import logging
 from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from tfx_edge.components import keys
-from tfx_edge.components.keras_step import Artifacts, StepInput, run_step
+from tfx_edge.components.keras_step import Artifacts, run_step
 from tfx_edge.optimize.distillation import distill
-from tfx_edge.schemas import DistillationConfig, DistillationReport
+from tfx_edge.schemas import DistillationConfig
 
 REPORT = "distillation.json"
 
@@ -20,17 +19,12 @@ class Executor(BaseExecutor):
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Teaches a student of `float_model` on `examples`; see `run_step`."""
         config = DistillationConfig.from_json(exec_properties[keys.CONFIG])
-        tuning = config.fine_tuning
-
-        def technique(step: StepInput) -> tuple[tf_keras.Model, DistillationReport]:
-            return distill(
-                step.model,
-                step.training(tuning),
-                config,
-                student_fn=step.module.student_fn,
-                validation=step.validation(tuning),
-            )
-
-        output, report = run_step(input_dict, output_dict, exec_properties, technique, REPORT)
+        output, report = run_step(
+            input_dict,
+            output_dict,
+            exec_properties,
+            lambda step: step.apply(distill, config, student_fn=step.module.student_fn),
+            REPORT,
+        )
         output.set_float_custom_property("parameter_share", report.student_parameters / report.teacher_parameters)
         logging.info("Distilled %d parameters into %d.", report.teacher_parameters, report.student_parameters)

@@ -19,12 +19,11 @@ class Executor(BaseExecutor):
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Factorizes layers of `float_model` and fine-tunes it on `examples`; see `run_step`."""
         config = LowRankConfig.from_json(exec_properties[keys.CONFIG])
-        tuning = config.fine_tuning
         output, report = run_step(
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: factorize(step.model, step.training(tuning), config, validation=step.validation(tuning)),
+            lambda step: step.apply(factorize, config),
             REPORT,
         )
         output.set_float_custom_property("mac_share", report.macs_after / report.macs)

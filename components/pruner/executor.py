@@ -19,12 +19,11 @@ class Executor(BaseExecutor):
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Prunes `float_model` while fine-tuning it on `examples`; see `run_step`."""
         config = PruningConfig.from_json(exec_properties[keys.CONFIG])
-        tuning = config.fine_tuning
         output, report = run_step(
             input_dict,
             output_dict,
             exec_properties,
-            lambda step: prune(step.model, step.training(tuning), config, validation=step.validation(tuning)),
+            lambda step: step.apply(prune, config),
             FILTERS if isinstance(config.granularity, Filters) else SPARSITY,
         )
         names = ", ".join(x.layer for x in report.layers if x.pruned)

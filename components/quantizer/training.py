@@ -32,9 +32,8 @@ def train(input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[s
     """
     if config.qat is None or not input_dict.get(keys.EXAMPLES):
         raise EdgeError("Quantizer: qat needs examples to train on and there are none; give it Transform's transformed_examples")
-    tuning = config.qat.fine_tuning
     step = read_step(input_dict, exec_properties)
-    model, report = train_quantized(step.model, step.training(tuning), config.qat, validation=step.validation(tuning))
+    model, report = step.apply(train_quantized, config.qat)
     with tempfile.TemporaryDirectory(prefix="tfx-edge-") as scratch:
         write_model(scratch, model, {PREPARATION: step.preparation, REPORT: report})
         loaded = load_float_model(path_utils.serving_model_path(scratch))  # as the exporter will have it

@@ -8,7 +8,7 @@ import tf_keras
 from tfx_edge.optimize.clustering.centroids import share
 from tfx_edge.optimize.clustering.selection import Choice, choose_layers
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model
 from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values
@@ -51,9 +51,7 @@ def cluster(
     fine_tune(
         clustered, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns([*patterns, *held])], validation=validation
     )
-    check_finite(
-        clustered.weights, f"model {model.name!r}, clustered", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
-    )
+    check_trained(clustered.weights, f"model {model.name!r}, clustered", config.fine_tuning)
     result = copy_model(clustered)  # without the state of the optimizer
     compile_like(result, model, input_batches(model, dataset, config.fine_tuning).take(1))
     return result, ClusteringReport(config=config, layers=_count(model, result, choices))

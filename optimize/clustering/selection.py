@@ -1,12 +1,12 @@
 """Which layers are clustered, with how many values, and why the others are not."""
 
-import fnmatch
 from dataclasses import dataclass
 
 import tf_keras
 from tensorflow_model_optimization.python.core.clustering.keras.clusterable_layer import ClusterableLayer
 from tensorflow_model_optimization.python.core.clustering.keras.clustering_registry import ClusteringRegistry
 
+from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, first_match
 from tfx_edge.schemas import ClusteringConfig, EdgeError
 
 _CONV2D = (tf_keras.layers.Conv2D,)
@@ -40,9 +40,7 @@ def choose_layers(model: tf_keras.Model, config: ClusteringConfig) -> tuple[Choi
         EdgeError: a pattern matches no layer, or no layer that matches can be clustered.
     """
     names = [layer.name for layer in model.layers]
-    for pattern in config.clusters:
-        if not fnmatch.filter(names, pattern):
-            raise EdgeError(f"clusters: pattern {pattern!r} matches no layer of model {model.name!r}, which has {', '.join(names)}")
+    check_patterns("clusters", config.clusters, names, model.name)
     choices = tuple(_choose(layer, config) for layer in model.layers)
     if not any(choice.clustered for choice in choices):
         matching = "; ".join(f"{c.layer}: {c.reason}" for c in choices if c.clusters)
@@ -53,11 +51,11 @@ def choose_layers(model: tf_keras.Model, config: ClusteringConfig) -> tuple[Choi
 
 
 def _choose(layer: tf_keras.layers.Layer, config: ClusteringConfig) -> Choice:
-    clusters = next((number for pattern, number in config.clusters.items() if fnmatch.fnmatchcase(layer.name, pattern)), 0)
+    clusters = first_match(layer.name, config.clusters, 0)
     kernels, reason = _kernels(layer)
     per_channel = config.per_channel and isinstance(layer, _CONV2D) and not isinstance(layer, _NOT_CONV2D)
     if not clusters:
-        reason = "no pattern in clusters matches it"
+        reason = UNSELECTED.format("clusters")
     elif not reason:
         sizes = [layer.weights[place].shape.num_elements() // (layer.weights[place].shape[-1] if per_channel else 1) for place in kernels]
         if max(sizes) <= clusters:

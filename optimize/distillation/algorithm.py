@@ -12,7 +12,7 @@ from tfx_edge.optimize.distillation.student_check import check_activation, check
 from tfx_edge.optimize.distillation.teaching import check_student, teach
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches, training_loss
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.model_copy import check_kind, compile_arguments, compile_like, copy_model
 from tfx_edge.schemas import DistillationConfig, DistillationReport, EdgeError
 
@@ -61,7 +61,7 @@ def distill(
     history = fine_tune(teaching.model, dataset, tuning, validation=validation)
     result = copy_model(student)  # its own layers also belong to the model that it was taught in
     compile_like(result, teacher, input_batches(result, dataset, tuning).take(1))
-    check_finite(result.weights, f"student {result.name!r}", f"lower FineTuningConfig.learning_rate ({tuning.learning_rate})")
+    check_trained(result.weights, f"student {result.name!r}", tuning)
     regression = outputs.kind == "regression"
     return result, DistillationReport(
         config=config,

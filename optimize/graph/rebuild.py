@@ -17,7 +17,7 @@ import tf_keras
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.graph.names import is_nested, unique_names
 from tfx_edge.optimize.graph.operator import as_operator, is_operator
-from tfx_edge.optimize.model_copy import check_kind
+from tfx_edge.optimize.model_copy import check_kind, twin
 from tfx_edge.schemas import EdgeError
 
 Layer: TypeAlias = tf_keras.layers.Layer
@@ -77,8 +77,8 @@ class _Walk:
                 for tensor, have, want in zip(outputs, rebuilt.output_names, model.output_names, strict=True)
             ]
             rebuilt = tf_keras.Model(rebuilt.input, tf.nest.pack_sequence_as(model._nested_outputs, named), name=model.name)
-        for layer, twin in self._twins.values():
-            _copy_state(layer, twin)
+        for layer, copy in self._twins.values():
+            _copy_state(layer, copy)
         return rebuilt
 
     def _run(self, model: tf_keras.Model, inputs: list[Any], training: bool | None) -> list[Any]:
@@ -115,7 +115,7 @@ class _Walk:
                 operator, inputs = as_operator(layer, name, inputs, kwargs)
                 return self._twins.setdefault(id(layer), (layer, operator))[1](inputs)
             if id(layer) not in self._twins:
-                self._twins[id(layer)] = (layer, _twin(layer, name))
+                self._twins[id(layer)] = (layer, twin(layer, name=name))
             return self._twins[id(layer)][1](inputs, **kwargs)
         except EdgeError:
             raise
@@ -139,16 +139,10 @@ def _arguments(node: Any, values: dict[int, Any]) -> tuple[Any, dict[str, Any]]:
     return moved
 
 
-def _twin(layer: Layer, name: str) -> Layer:
-    twin: Layer = type(layer).from_config({**layer.get_config(), "name": name})
-    twin._name = name  # the config that Keras makes up for a custom layer without get_config leaves the name out
-    return twin
-
-
-def _copy_state(layer: Layer, twin: Layer) -> None:
+def _copy_state(layer: Layer, copy: Layer) -> None:
     """Weights, and what preprocessing layers keep beside them."""
     if hasattr(layer, "set_vocabulary") and getattr(layer, "input_vocabulary", layer) is None:
-        twin.set_vocabulary(layer.get_vocabulary(include_special_tokens=False))
-    twin.set_weights(layer.get_weights())
-    if hasattr(twin, "finalize_state"):  # Normalization computes from its weights what it computes with
-        twin.finalize_state()
+        copy.set_vocabulary(layer.get_vocabulary(include_special_tokens=False))
+    copy.set_weights(layer.get_weights())
+    if hasattr(copy, "finalize_state"):  # Normalization computes from its weights what it computes with
+        copy.finalize_state()

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.graph import rebuild
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.low_rank.choice import Candidate, Ranks, choose_ranks, find_candidates
@@ -61,11 +61,7 @@ def factorize(
     held = held_patterns(thinner, {factor.name for part in parts.values() for factor in part.layers})
     fine_tune(thinner, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(held)], validation=validation)
     compile_like(thinner, model, input_batches(model, dataset, config.fine_tuning).take(1))
-    check_finite(
-        thinner.weights,
-        f"model {model.name!r}, factorized",
-        f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})",
-    )
+    check_trained(thinner.weights, f"model {model.name!r}, factorized", config.fine_tuning)
     return thinner, report
 
 

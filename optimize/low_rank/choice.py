@@ -1,15 +1,17 @@
 """Which layers are factorized, at which rank, and why the others are not."""
 
-import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import tf_keras
 
-from tfx_edge.optimize.low_rank.factors import channel_matrices, rank_for, spatial_matrix
+from tfx_edge.optimize.layer_calls import LayerCall, layer_calls
+from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, is_selected
+from tfx_edge.optimize.low_rank.factors import Array, channel_matrices, rank_for, spatial_matrix
 from tfx_edge.schemas import EdgeError, EnergyRank, LowRankConfig, MacBudget
 
 Method = Literal["svd", "spatial", "tucker2"]
@@ -23,13 +25,28 @@ class Candidate:
         layer: the Keras layer.
         method: None where it can't be, or isn't to be.
         reason: why, then.
-        positions: how often its kernel is applied to one example.
+        calls: of the layer, where it has a method all of one size.
     """
 
     layer: tf_keras.layers.Layer
     method: Method | None
     reason: str
-    positions: int
+    calls: tuple[LayerCall, ...] = ()
+
+    @property
+    def positions(self) -> int:
+        """How often its kernel is applied to one example."""
+        return sum(_places(call.output_shapes[0]) for call in self.calls)
+
+    @cached_property
+    def spectra(self) -> tuple[Array, ...]:
+        """The singular values whose ranks are chosen: of one matrix, or with Tucker-2 of the input and the output channels'."""
+        kernel = np.asarray(self.layer.kernel.numpy(), np.float64)
+        if self.method == "tucker2":
+            matrices: tuple[Array, ...] = channel_matrices(kernel)
+        else:
+            matrices = (spatial_matrix(kernel) if self.method == "spatial" else kernel.reshape(kernel.shape[-2:]),)
+        return tuple(np.linalg.svd(matrix, compute_uv=False) for matrix in matrices)
 
     @property
     def weights(self) -> int:
@@ -64,10 +81,11 @@ def find_candidates(model: tf_keras.Model, config: LowRankConfig) -> tuple[Candi
         EdgeError: a pattern matches no layer.
     """
     names = [layer.name for layer in model.layers]
-    for pattern in config.layers:
-        if not fnmatch.filter(names, pattern):
-            raise EdgeError(f"layers: pattern {pattern!r} matches no layer of model {model.name!r}, which has {', '.join(names)}")
-    return tuple(_candidate(layer, config) for layer in model.layers if layer.weights)
+    check_patterns("layers", config.layers, names, model.name)
+    calls: dict[str, list[LayerCall]] = {name: [] for name in names}
+    for call in layer_calls(model):
+        calls[call.layer.name].append(call)
+    return tuple(_candidate(layer, calls[layer.name], config) for layer in model.layers if layer.weights)
 
 
 def choose_ranks(candidates: Sequence[Candidate], config: LowRankConfig) -> list[Ranks]:
@@ -104,19 +122,18 @@ def _within(candidates: Sequence[Candidate], budget: MacBudget, min_saving: floa
     return at(low)
 
 
-def _candidate(layer: tf_keras.layers.Layer, config: LowRankConfig) -> Candidate:
+def _candidate(layer: tf_keras.layers.Layer, calls: Sequence[LayerCall], config: LowRankConfig) -> Candidate:
     method, reason = _method(layer, config)
-    shapes = [node.output_shapes for node in layer.inbound_nodes]
-    if method is not None and len(set(shapes)) > 1:
-        method, reason = None, f"it is called on inputs of {len(set(shapes))} sizes"
-    positions = sum(math.prod(size or 1 for size in shape[1:-1]) for shape in shapes if isinstance(shape, tuple))
-    return Candidate(layer, method, reason, positions)
+    sizes = {call.output_shapes for call in calls}
+    if method is not None and len(sizes) > 1:
+        method, reason = None, f"it is called on inputs of {len(sizes)} sizes"
+    return Candidate(layer, method, reason, tuple(calls))
 
 
 def _method(layer: tf_keras.layers.Layer, config: LowRankConfig) -> tuple[Method | None, str]:
     kind = type(layer)
-    if not any(fnmatch.fnmatchcase(layer.name, pattern) for pattern in config.layers):
-        return None, "no pattern in layers matches it"
+    if not is_selected(layer.name, config.layers):
+        return None, UNSELECTED.format("layers")
     if kind not in (tf_keras.layers.Dense, tf_keras.layers.Conv2D):
         return None, f"only Dense and Conv2D are factorized, it is a {kind.__name__}"
     if layer.kernel_constraint is not None:
@@ -135,20 +152,18 @@ def _ranks(candidate: Candidate, energy: float, min_saving: float) -> Ranks:
     left = Ranks((), candidate.weights, candidate.weights * candidate.positions)
     if candidate.method is None:
         return left
-    kernel = np.asarray(candidate.layer.kernel.numpy(), np.float64)
-    height, width = kernel.shape[:2] if kernel.ndim == 4 else (1, 1)
-    inputs, outputs = kernel.shape[-2:]
+    shape = tuple(candidate.layer.kernel.shape)
+    height, width = shape[:2] if len(shape) == 4 else (1, 1)
+    inputs, outputs = shape[-2:]
+    ranks = tuple(rank_for(values, energy) for values in candidate.spectra)
     if candidate.method == "svd":
-        ranks: tuple[int, ...] = (rank_for(kernel.reshape(inputs, outputs), energy),)
-        weights = macs = ranks[0] * (inputs + outputs)
-        macs *= candidate.positions
+        weights = ranks[0] * (inputs + outputs)
+        macs = weights * candidate.positions
     elif candidate.method == "spatial":
-        ranks = (rank_for(spatial_matrix(kernel), energy),)
         column, row = height * inputs * ranks[0], width * ranks[0] * outputs
         weights = column + row
         macs = column * _positions_of_column(candidate) + row * candidate.positions
     else:
-        ranks = tuple(rank_for(matrix, energy) for matrix in channel_matrices(kernel))
         into, core, out = inputs * ranks[0], height * width * ranks[0] * ranks[1], ranks[1] * outputs
         weights = into + core + out
         macs = into * _positions_before(candidate) + (core + out) * candidate.positions
@@ -158,10 +173,13 @@ def _ranks(candidate: Candidate, energy: float, min_saving: float) -> Ranks:
 
 def _positions_before(candidate: Candidate) -> int:
     """How often a 1x1 kernel in front of the layer is applied: at every position of its input."""
-    height, width = candidate.layer.input_shape[1:3]
-    return (height or 1) * (width or 1) * len(candidate.layer.inbound_nodes)
+    return sum(_places(call.input_shapes[0]) for call in candidate.calls)
 
 
 def _positions_of_column(candidate: Candidate) -> int:
     """How often the column is applied: strided down, but at every position across."""
-    return (candidate.layer.output_shape[1] or 1) * (candidate.layer.input_shape[2] or 1) * len(candidate.layer.inbound_nodes)
+    return sum((call.output_shapes[0][1] or 1) * (call.input_shapes[0][2] or 1) for call in candidate.calls)
+
+
+def _places(shape: Sequence[int | None]) -> int:
+    return math.prod(size or 1 for size in shape[1:-1])

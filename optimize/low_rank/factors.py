@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def rank_for(matrix: Array, energy: float) -> int:
+def rank_for(singular_values: Array, energy: float) -> int:
     """The lowest rank whose truncated SVD keeps a share of a matrix's energy, the sum of its squared singular values.
 
-    >>> rank_for(np.diag([3.0, 1.0, 0.0]), 0.9), rank_for(np.diag([3.0, 1.0, 0.0]), 0.91)
+    Args:
+        singular_values: in falling order.
+        energy: the share.
+
+    >>> rank_for(np.array([3.0, 1.0, 0.0]), 0.9), rank_for(np.array([3.0, 1.0, 0.0]), 0.91)
     (1, 2)
     """
-    squares = np.linalg.svd(matrix, compute_uv=False) ** 2
-    kept = np.cumsum(squares)
+    kept = np.cumsum(singular_values**2)
     return 1 + int(np.count_nonzero(kept < energy * kept[-1] * (1 - 1e-12)))
 
 

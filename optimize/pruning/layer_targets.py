@@ -1,11 +1,11 @@
 """Which sparsity each layer is asked for: patterns, and what counts as a model's first and last layers."""
 
-import fnmatch
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import tf_keras
 
 from tfx_edge.optimize.layer_calls import layer_calls
+from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, first_match, is_selected
 from tfx_edge.schemas import EdgeError, PruningConfig
 
 
@@ -24,23 +24,17 @@ def layer_targets(model: tf_keras.Model, config: PruningConfig, prunable: Collec
         EdgeError: a pattern matches nothing.
     """
     names = [layer.name for layer in model.layers]
-    for pattern in config.layers:
-        if not fnmatch.filter(names, pattern):
-            raise EdgeError(f"layers: pattern {pattern!r} matches no layer of model {model.name!r}, which has {', '.join(names)}")
-    selected = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in config.layers)]
+    check_patterns("layers", config.layers, names, model.name)
+    selected = [name for name in names if is_selected(name, config.layers)]
     for pattern in config.layer_sparsity:
-        if not fnmatch.filter(selected, pattern):
+        if not any(is_selected(name, (pattern,)) for name in selected):
             raise EdgeError(f"layer_sparsity: pattern {pattern!r} matches none of the layers that `layers` selects: {', '.join(selected)}")
-    left = {name: "no pattern in layers matches it" for name in names if name not in selected}
+    left = {name: UNSELECTED.format("layers") for name in names if name not in selected}
     if config.skip_first:
         left |= dict.fromkeys(_outermost(model, prunable, forward=True), "skip_first: no other prunable layer comes before it")
     if config.skip_last:
         left |= dict.fromkeys(_outermost(model, prunable, forward=False), "skip_last: no other prunable layer comes after it")
-    return {name: _sparsity(name, config.layer_sparsity, config.target_sparsity) for name in names if name not in left}, left
-
-
-def _sparsity(name: str, patterns: Mapping[str, float], otherwise: float) -> float:
-    return next((sparsity for pattern, sparsity in patterns.items() if fnmatch.fnmatchcase(name, pattern)), otherwise)
+    return {name: first_match(name, config.layer_sparsity, config.target_sparsity) for name in names if name not in left}, left
 
 
 def _outermost(model: tf_keras.Model, prunable: Collection[str], *, forward: bool) -> list[str]:

@@ -5,7 +5,7 @@ import tensorflow_model_optimization as tfmot
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model, largest_difference
 from tfx_edge.optimize.pruning.selection import Choice, choose_layers
@@ -60,8 +60,7 @@ def zero_weights(
     )
     pruned = _unwrapped(wrapped, model, choices, config)
     compile_like(pruned, model, batch)
-    fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
-    check_finite(pruned.weights, f"model {model.name!r}, pruned", fix)
+    check_trained(pruned.weights, f"model {model.name!r}, pruned", config.fine_tuning)
     return pruned, report_sparsity(pruned, choices, config, sensitivity)
 
 

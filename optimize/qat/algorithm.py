@@ -15,7 +15,7 @@ from tensorflow_model_optimization.python.core.quantization.keras.quantize_wrapp
 
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.held_patterns import holds
 from tfx_edge.optimize.held_patterns import kernels as kernels_of
 from tfx_edge.optimize.model_copy import compile_like, copy_model
@@ -82,9 +82,7 @@ def train_quantized(
     patterns = [(k.variable, pattern_of(k.before, zeros="sparsity" in k.kept, shared="clusters" in k.kept)) for k in kernels if k.kept]
     fine_tune(quantized, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)], validation=validation)
     _refresh_ranges(quantized)
-    check_finite(
-        quantized.weights, f"model {model.name!r}, quantized", f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
-    )
+    check_trained(quantized.weights, f"model {model.name!r}, quantized", config.fine_tuning)
     compile_like(quantized, model, input_batches(model, dataset, config.fine_tuning).take(1))
     return quantized, _report(choices, kernels, _negated(quantized), config)
 

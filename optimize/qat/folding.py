@@ -11,6 +11,8 @@ import numpy as np
 import tf_keras
 from tf_keras import layers
 
+from tfx_edge.optimize.model_copy import twin
+
 
 def fold_norms(model: tf_keras.Model, norms: Collection[str]) -> tf_keras.Model:
     """A model in which some BatchNormalizations do nothing any more and the layers before them have their effect.
@@ -24,13 +26,12 @@ def fold_norms(model: tf_keras.Model, norms: Collection[str]) -> tf_keras.Model:
     """
     before = {norm: model.get_layer(norm).inbound_nodes[0].inbound_layers.name for norm in norms}
 
-    def twin(layer: layers.Layer) -> layers.Layer:
+    def replacement(layer: layers.Layer) -> layers.Layer:
         if layer.name in norms:
             return layers.Activation("linear", name=layer.name, dtype=layer.dtype)
-        config = layer.get_config()
-        return type(layer).from_config({**config, "use_bias": True} if layer.name in before.values() else config)
+        return twin(layer, use_bias=True) if layer.name in before.values() else twin(layer)
 
-    folded = tf_keras.models.clone_model(model, clone_function=twin)
+    folded = tf_keras.models.clone_model(model, clone_function=replacement)
     for layer in model.layers:
         if layer.name not in norms and layer.name not in before.values():
             folded.get_layer(layer.name).set_weights(layer.get_weights())

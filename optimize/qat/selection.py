@@ -1,6 +1,5 @@
 """Which layers are quantized, and why the others aren't."""
 
-import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from tensorflow_model_optimization.python.core.quantization.keras.default_8bit.d
 )
 from tf_keras import layers
 
+from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, is_selected
 from tfx_edge.optimize.qat.preserve import kept
 from tfx_edge.schemas import EdgeError, QatConfig
 
@@ -38,9 +38,7 @@ def choose_layers(model: tf_keras.Model, config: QatConfig) -> tuple[Choice, ...
     """
     found = [layer for layer in model.layers if not isinstance(layer, layers.InputLayer)]
     names = [layer.name for layer in found]
-    for pattern in config.layers:
-        if not fnmatch.filter(names, pattern):
-            raise EdgeError(f"layers: pattern {pattern!r} matches no layer of model {model.name!r}, which has {', '.join(names)}")
+    check_patterns("layers", config.layers, names, model.name)
     registry = Default8BitQuantizeRegistry()
     choices: dict[str, Choice] = {}
     for layer in found:  # in the order of the computation
@@ -80,8 +78,8 @@ def _unready(layer: layers.Layer, decided: Mapping[str, Choice]) -> str:
 
 def _reason(layer: layers.Layer, config: QatConfig, registry: Default8BitQuantizeRegistry) -> str:
     kind = type(layer).__name__
-    if not any(fnmatch.fnmatchcase(layer.name, pattern) for pattern in config.layers):
-        return "no pattern in layers matches it"
+    if not is_selected(layer.name, config.layers):
+        return UNSELECTED.format("layers")
     if isinstance(layer, tf_keras.Model):
         return "it is a nested model, and tfmot quantizes single layers; flatten it with tfx_edge.optimize.preparation.prepare(model)"
     if len(layer.inbound_nodes) > 1:

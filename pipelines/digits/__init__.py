@@ -5,12 +5,6 @@ user_code.py  what a team writes itself: preprocessing_fn and run_fn
 pipeline.py   the pipeline, standard TFX but for one call of `edge_stage`
 """
 
-from typing import Any
+from tfx_edge.pipelines.on_demand import on_demand
 
-
-def __getattr__(name: str) -> Any:
-    if name == "create_pipeline":  # on demand: user_code is imported where the components need not be
-        from tfx_edge.pipelines.digits.pipeline import create_pipeline
-
-        return create_pipeline
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_demand(__name__, {"create_pipeline": "pipeline"})

@@ -52,7 +52,7 @@ CASES = [
 def test_at_full_rank_the_factors_compute_what_the_layer_does(make, shape, method, ranks):
     layer = make()
     model = filled(layer, shape)
-    part = factored(Candidate(layer, method, "", 1), ranks, "x")
+    part = factored(Candidate(layer, method, ""), ranks, "x")
     x = tf_keras.Input(shape)
     twin = tf_keras.Model(x, tf_keras.Sequential(part.layers)(x))
     part.set_weights()
@@ -65,8 +65,8 @@ def test_at_full_rank_the_factors_compute_what_the_layer_does(make, shape, metho
 @pytest.mark.parametrize("energy", [0.3, 0.6, 0.9, 0.999])
 def test_a_rank_keeps_the_energy_asked_for_and_one_less_would_not(energy):
     matrix = RNG.normal(size=(12, 9)) @ np.diag(1.0 / np.arange(1, 10))
-    rank = rank_for(matrix, energy)
-    values = np.linalg.svd(matrix, compute_uv=False) ** 2
+    values = np.linalg.svd(matrix, compute_uv=False)
+    rank, values = rank_for(values, energy), values**2
     assert values[:rank].sum() >= energy * values.sum() > values[: rank - 1].sum()
 
 

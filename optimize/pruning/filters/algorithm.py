@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite
+from tfx_edge.optimize.finite import check_finite, check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.macs import count_macs
 from tfx_edge.optimize.model_copy import compile_like, copy_model, largest_difference
@@ -65,8 +65,7 @@ def remove_filters(
         smaller, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(held_patterns(smaller))], validation=validation
     )
     compile_like(smaller, model, batch)
-    fix = f"lower FineTuningConfig.learning_rate ({config.fine_tuning.learning_rate})"
-    check_finite(smaller.weights, f"model {model.name!r}, pruned", fix)
+    check_trained(smaller.weights, f"model {model.name!r}, pruned", config.fine_tuning)
     return smaller, report
 
 
