@@ -46,7 +46,7 @@ class Candidate:
             matrices: tuple[Array, ...] = channel_matrices(kernel)
         else:
             matrices = (spatial_matrix(kernel) if self.method == "spatial" else kernel.reshape(kernel.shape[-2:]),)
-        return tuple(np.linalg.svd(matrix, compute_uv=False) for matrix in matrices)
+        return tuple(np.asarray(np.linalg.svd(matrix, compute_uv=False), np.float64) for matrix in matrices)
 
     @property
     def weights(self) -> int:
