@@ -69,18 +69,28 @@ def twin(layer: tf_keras.layers.Layer, **changes: Any) -> tf_keras.layers.Layer:
 def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
     """What a model was compiled with, as fresh objects: optimizer, loss and metrics without their state; empty if it never was.
 
+    Losses and metrics of the user's own need no registration: the model holds them.
+
     Raises:
         EdgeError: the loss or a metric can't be made again from its config.
     """
     config = model.get_compile_config()
     try:
-        arguments: dict[str, Any] = tf_keras.saving.deserialize_keras_object(config) if config else {}
+        arguments: dict[str, Any] = tf_keras.saving.deserialize_keras_object(config, _own_objects(model)) if config else {}
     except Exception as error:  # a loss's from_config raises anything
         raise EdgeError(
             f"model {model.name!r}: its loss, metrics or optimizer can't be made again from their config ({one_line(error)}); "
             "decorate yours with tf_keras.saving.register_keras_serializable, or save the model uncompiled and name a loss in the config"
         ) from error
     return arguments
+
+
+def _own_objects(model: tf_keras.Model) -> dict[str, Any]:
+    """The functions and classes of a model's losses and metrics by the names in its compile config."""
+    compiled = model._get_compile_args(user_metrics=True)
+    objects = [o for o in tf.nest.flatten([compiled["loss"], compiled["metrics"], compiled["weighted_metrics"]]) if callable(o)]
+    named = {getattr(o, "__name__", type(o).__name__): o if hasattr(o, "__name__") else type(o) for o in objects}
+    return {name: o for name, o in named.items() if not o.__module__.startswith(("keras.", "tf_keras."))}
 
 
 def largest_difference(first: Any, second: Any) -> float:

@@ -39,8 +39,8 @@ def prepare(model: tf_keras.Model, examples: Mapping[str, NDArray[Any]] | None =
         given model itself where there is nothing to rewrite; and what was rewritten.
 
     Raises:
-        EdgeError: a layer can't be brought to a device at all, a layer can't be copied, or outputs differ after rewriting. The text
-            names the layers and their cures.
+        EdgeError: a layer can't be brought to a device at all, a layer can't be copied, an example isn't finite, or outputs differ after
+            rewriting. The text names the layers or the feature, and the cure.
     """
     check_kind(model)
     refuse_impossible(model)
@@ -51,6 +51,7 @@ def prepare(model: tf_keras.Model, examples: Mapping[str, NDArray[Any]] | None =
         return model, PreparationReport(left=left)
     prepared = rebuild(flat, _Rewriter())
     features = make_examples(flat) if examples is None else examples
+    _require_finite(model, features)
     difference = _compare(model, prepared, features, rewrites)
     config = model.get_compile_config()
     if config is not None:
@@ -133,6 +134,18 @@ def _why_left(layer: Layer) -> str:
     if isinstance(layer, (tf_keras.__internal__.layers.BaseRandomLayer, tf_keras.layers.GaussianNoise, tf_keras.layers.GaussianDropout)):
         return _TRAINING_ALONE
     return ""
+
+
+def _require_finite(model: tf_keras.Model, features: Mapping[str, NDArray[Any]]) -> None:
+    """NaN and infinity differ from themselves after any computation, which would look like a rewrite's fault."""
+    for name in model.input_names:
+        values = np.asarray(features[name]) if name in features else np.zeros(0)
+        bad = int(np.count_nonzero(~np.isfinite(values))) if values.dtype.kind == "f" else 0
+        if bad:
+            raise EdgeError(
+                f"model {model.name!r}: feature {name!r} holds {bad} NaN or infinite values of {values.size} in the examples that outputs "
+                "are compared on; mend the data, or fill such values in Transform's preprocessing_fn"
+            )
 
 
 def _compare(model: tf_keras.Model, prepared: tf_keras.Model, features: Mapping[str, NDArray[Any]], rewrites: tuple[Rewrite, ...]) -> float:

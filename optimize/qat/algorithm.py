@@ -68,6 +68,7 @@ def train_quantized(
     """
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)
     copy = copy_model(model)  # a failed attempt of tfmot's may leave layers changed
+    _require_names(copy)
     check_finite(copy.weights, f"model {model.name!r}")
     choices = choose_layers(copy, config)
     count_steps(dataset, config.fine_tuning)  # an empty dataset is an error before the model is rebuilt
@@ -85,6 +86,16 @@ def train_quantized(
     check_trained(quantized.weights, f"model {model.name!r}, quantized", config.fine_tuning)
     compile_like(quantized, model, input_batches(model, dataset, config.fine_tuning).take(1))
     return quantized, _report(choices, kernels, _negated(quantized), config)
+
+
+def _require_names(model: tf_keras.Model) -> None:
+    """Tfmot finds layers by the names in their configs, and the config that Keras makes up for a layer without get_config has none."""
+    for layer in model.layers:
+        if "name" not in layer.get_config():
+            raise EdgeError(
+                f"model {model.name!r}: the config of layer {layer.name!r} ({type(layer).__name__}) has no name, by which "
+                "quantization-aware training finds it; give the class a get_config that returns {**super().get_config(), ...}"
+            )
 
 
 def _behind_dense(copy: tf_keras.Model, choices: Sequence[Choice]) -> list[str]:

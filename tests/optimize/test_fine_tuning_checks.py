@@ -72,3 +72,26 @@ def test_a_setting_without_effect_is_refused_when_the_config_is_made(make):
 def test_scalar_labels_of_one_output_and_integer_classes_in_a_column_still_train():
     fine_tune(model(1, "sigmoid"), data(y=Y % 2), config(loss="binary_crossentropy", class_weights=(1.0, 2.0)))
     fine_tune(model(), data(y=Y[:, None]), config())
+
+
+class Absolute(tf_keras.losses.Loss):
+    """A loss of a user's, registered nowhere."""
+
+    def call(self, y_true, y_pred):
+        return tf.reduce_mean(tf.abs(tf.cast(y_true, y_pred.dtype) - y_pred), axis=-1)
+
+
+def spread(y_true, y_pred):
+    return tf.reduce_max(y_pred) - tf.reduce_min(y_pred)
+
+
+@pytest.mark.parametrize("named", [None, "mean_squared_error"])
+def test_a_loss_and_metric_of_the_users_own_need_no_registration(named):
+    own = model(1, None)
+    own.compile("sgd", Absolute(), metrics=[spread])
+    history = fine_tune(own, data(y=Y[:, None].astype(np.float32)), config(loss=named))
+    features, errors = X, own.predict(X, verbose=0) - Y[:, None]
+    assert "spread" in history.history
+    assert own.evaluate(features, Y[:, None].astype(np.float32), verbose=0)[0] == pytest.approx(
+        np.mean(np.abs(errors)) if named is None else np.mean(errors**2), rel=1e-4
+    )

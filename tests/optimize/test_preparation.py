@@ -251,3 +251,13 @@ def test_a_long_loop_stays_and_says_what_follows(steps: int | None) -> None:
     model = sequence_model(layers.GRU(4), masked=False, steps=steps)
     prepared, report = prepare(model)
     assert prepared is model and "can't be quantized; shorten" in report.left[0].reason
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_examples_that_arent_finite_are_named_by_their_feature(value):
+    model = taxi()
+    examples = {name: np.array(values) for name, values in make_examples(model).items()}
+    examples["fare"][0] = value
+    with pytest.raises(EdgeError, match="feature 'fare' holds 1 NaN or infinite values of") as caught:
+        prepare(model, examples)
+    assert len(str(caught.value).splitlines()) == 1

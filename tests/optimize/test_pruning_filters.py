@@ -302,3 +302,9 @@ def test_a_scan_sees_no_loss_in_filters_that_nobody_reads():
     assert [point.loss for point in table["hidden"].points] == [0.0, 0.0]
     assert table["conv"].points[1].loss != 0
     assert sum(x.weights * x.proposed for x in table.values()) == pytest.approx(0.5 * sum(x.weights for x in table.values()), rel=1e-4)
+
+
+def test_a_pruning_that_would_remove_no_filter_is_refused():
+    with pytest.raises(EdgeError, match="no filter goes .*multiple_of 64.*lower Filters.multiple_of") as caught:
+        prune(built(plain), dataset(), config(0.3, multiple_of=64))
+    assert len(str(caught.value).splitlines()) == 1

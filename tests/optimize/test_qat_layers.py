@@ -143,3 +143,23 @@ def test_a_transposed_convolution_stays_float_as_keras_cannot_save_what_tfmot_ma
     reasons = {layer.layer: layer.reason for layer in report.layers}
     assert reasons == {"conv": "", "up": "Keras can't save tfmot's 8-bit form of a Conv2DTranspose", "flat": "", "head": ""}
     assert "TRANSPOSE_CONV" in inspect.operators(flatbuffer(tmp_path, quantized, "int8"))
+
+
+class Scaled(layers.Layer):
+    """A layer of a user's with an argument and without get_config."""
+
+    def __init__(self, factor=2.0, **rest):
+        super().__init__(**rest)
+        self.factor = factor
+
+    def call(self, inputs):
+        return inputs * self.factor
+
+
+def test_a_layer_without_get_config_is_named_with_its_cure():
+    inputs = layers.Input((6,), name="a")
+    model = tf_keras.Model(inputs, layers.Dense(3)(Scaled(3.0, name="scaled")(layers.Dense(4)(inputs))))
+    data = tf.data.Dataset.from_tensor_slices(({"a": np.ones((8, 6), np.float32)}, np.zeros(8, np.int64)))
+    with pytest.raises(EdgeError, match=r"layer 'scaled' \(Scaled\) has no name.*get_config") as caught:
+        train_quantized(model, data, qat())
+    assert len(str(caught.value).splitlines()) == 1

@@ -58,6 +58,11 @@ def remove_filters(
         sensitivity = scan(model, dataset, units, config, config.sensitivity)
         shares = [layer.proposed for layer in sensitivity.layers]
     removed = frozenset[int]().union(*(smallest(g, scores, share, multiple) for g, share in zip(groups, shares, strict=True)))
+    if not removed and config.sensitivity is None:
+        raise EdgeError(
+            f"model {model.name!r}: no filter goes at the sparsity asked for with multiple_of {multiple}, so nothing would be pruned; "
+            "raise the sparsity, lower Filters.multiple_of, or leave the Pruner out"
+        )
     smaller = smaller_model(copy, channels, removed)
     _check_equal(copy, smaller, zeroed_weights(copy, channels, removed), batch)
     report = _report(model, smaller, channels, left, config, sensitivity)
