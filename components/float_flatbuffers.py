@@ -2,13 +2,13 @@
 
 import tempfile
 from pathlib import Path
-from typing import Literal
 
 from tfx_edge.litert.convert import convert
 from tfx_edge.optimize.float_model import FloatModel
+from tfx_edge.schemas.schemes import IoType
 
 
-def convert_model(float_model: FloatModel, name: str, quantized_io: Literal["float32", "int8"] | None = None) -> bytes:
+def convert_model(float_model: FloatModel, name: str, quantized_io: IoType | None = None) -> bytes:
     """Converts a model. The same weights give the same bytes, in whichever component.
 
     Args:

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Literal
 
 from tfx_edge.litert.runner import SIGNATURE
 from tfx_edge.schemas import EdgeError
+from tfx_edge.schemas.schemes import IoType
 
 _REFUSED = 3  # exit status of a child whose converter raised an exception, unlike one that died
 _RESULT, _REFUSAL = "model.tflite", "refusal.txt"
@@ -25,7 +25,7 @@ def convert(
     *,
     time_limit_s: float = 600.0,
     name: str = "the model",
-    quantized_io: Literal["float32", "int8"] | None = None,
+    quantized_io: IoType | None = None,
 ) -> bytes:
     """Converts a SavedModel to a flatbuffer of LiteRT's builtin operators alone.
 

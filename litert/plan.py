@@ -21,6 +21,7 @@ from tfx_edge.litert.recipes import recipe
 from tfx_edge.litert.runner import Runner
 from tfx_edge.litert.weights import check_weights, sharing_operators
 from tfx_edge.schemas import EdgeError, FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.schemes import COMPUTED_IN_FLOAT
 
 
 def make_plan(
@@ -35,8 +36,9 @@ def make_plan(
         calibration_digest: of the data that the ranges come from.
 
     Raises:
-        EdgeError: as `apply_plan` does.
+        EdgeError: a rule is about no operator of the model; and as `apply_plan` does.
     """
+    _check_rules(float_model, config)
     plan = QuantizationPlan(
         config=config,
         recipe=recipe(config, sharing_operators(float_model)),
@@ -65,6 +67,23 @@ def make_trained_plan(float_model: bytes, quantized: bytes, config: Quantization
     return plan.model_copy(update={"float_ops": tuple(_float_ops(quantized, plan))})
 
 
+def _check_rules(float_model: bytes, config: QuantizationConfig) -> None:
+    if not config.rules:
+        return
+    parsed = inspect.parse(float_model)
+    there = [
+        (inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]), graph.tensors[op.outputs[0]].name.decode())
+        for graph in parsed.subgraphs
+        for op in graph.operators or ()
+    ]
+    for rule in config.rules:
+        if not any(rule.names(*op) for op in there):
+            raise EdgeError(
+                f"the rule operator {rule.operator!r}, tensor {rule.tensor!r} is about no operator of the model, which has "
+                f"{', '.join(sorted({kind for kind, _ in there}))}; name one of these, or leave the rule out"
+            )
+
+
 def check_fits(float_model: bytes, plan: QuantizationPlan) -> None:
     """Checks that a plan was made for a float flatbuffer.
 
@@ -88,7 +107,7 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
         ranges: those that the plan was made with; scheme `int8` needs them.
 
     Returns:
-        The flatbuffer, checked to load in LiteRT; `float_model` itself for scheme `float32`.
+        The flatbuffer, checked to load in LiteRT; `float_model` itself for a plan without a recipe.
 
     Raises:
         EdgeError: the plan is for another model; scheme `int8` without calibrated ranges, or without one of a tensor; a weight
@@ -98,7 +117,7 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
     if plan.method == "qat":
         raise EdgeError("a plan of method 'qat' is carried out by litert.convert with quantized_io, from the model that the training made")
     check_weights(float_model, plan.config.scheme)
-    if plan.config.scheme == "float32":
+    if not plan.recipe:
         return float_model
     statistics = _statistics(float_model, ranges) if plan.config.needs_calibration else None
     quantized = finish(_quantize(float_model, list(plan.recipe), statistics))
@@ -123,7 +142,7 @@ def _check_loads(quantized: bytes, scheme: str, ranges: TensorRanges | None) -> 
 def _statistics(float_model: bytes, ranges: TensorRanges | None) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
     """Ranges as litert-quantizer takes them: arrays of one element, with the dimensions of the tensor."""
     if ranges is None or ranges.examples == 0:
-        raise EdgeError("scheme 'int8' without calibrated ranges; give Quantizer calibration_data")
+        raise EdgeError("scheme 'int8' or 'int16x8' without calibrated ranges; give Quantizer calibration_data")
     parsed = inspect.parse(float_model)
     if len(parsed.subgraphs) > 1:
         raise EdgeError(
@@ -182,21 +201,24 @@ def _float_ops(model: bytes, plan: QuantizationPlan) -> Iterator[FloatOp]:
             floats = any(t.type == schema.TensorType.FLOAT32 for t in (*inputs, *outputs))
             integer_weights = any(t.type == schema.TensorType.INT8 for t in inputs)
             if floats and not integer_weights and name not in ("QUANTIZE", "DEQUANTIZE"):
-                yield FloatOp(op=name, tensor=outputs[0].name.decode(), reason=_reason(name, plan))
+                yield FloatOp(op=name, tensor=outputs[0].name.decode(), reason=_reason(name, outputs[0].name.decode(), plan))
 
 
-def _reason(name: str, plan: QuantizationPlan) -> str:
-    scheme = plan.config.scheme
+def _reason(name: str, tensor: str, plan: QuantizationPlan) -> str:
     if plan.method == "qat":
         return "the model doesn't emulate int8 here; qat.json beside it says why of each layer"
-    if scheme in ("float32", "float16"):
+    scheme = next((rule.scheme for rule in reversed(plan.config.rules) if rule.names(name, tensor)), plan.config.scheme)
+    if scheme in COMPUTED_IN_FLOAT:
         return f"scheme {scheme!r} computes in float"
     from litert_quantizer import algorithm_manager, qtyping, recipe_manager
 
     manager = recipe_manager.RecipeManager()
     manager.load_quantization_recipe(list(plan.recipe))
     known = name in {op.value for op in qtyping.TFLOperationName}
-    if not known or manager.get_quantization_configs(qtyping.TFLOperationName(name), "")[0] == algorithm_manager.AlgorithmName.NO_QUANTIZE:
-        form = "form with int8 weights" if scheme == "dynamic_range" else "int8 form"
+    if (
+        not known
+        or manager.get_quantization_configs(qtyping.TFLOperationName(name), f"{tensor};")[0] == algorithm_manager.AlgorithmName.NO_QUANTIZE
+    ):
+        form = "form with int8 weights" if scheme == "dynamic_range" else f"{scheme} form"
         return f"litert-quantizer has no {form} of {name}"
     return "litert-quantizer left it float: none of its tensors qualifies"

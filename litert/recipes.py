@@ -5,16 +5,19 @@ do this to.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfx_edge.schemas import QuantizationConfig
+from tfx_edge.schemas.schemes import CALIBRATED, COMPUTED_IN_FLOAT, Granularity, Scheme
 
 _EVERY_TENSOR = ".*"
+_UNIFORM = "min_max_uniform_quantize"
+_GRANULARITY: dict[Granularity, str] = {"channel": "CHANNELWISE", "tensor": "TENSORWISE"}
 
 
 def recipe(config: QuantizationConfig, shared: Iterable[tuple[str, str]] = ()) -> tuple[dict[str, Any], ...]:
-    """The recipe of a scheme; empty for `float32`.
+    """The recipe of a scheme; empty for `float32` without rules.
 
     Args:
         config: the scheme and the types of inputs and outputs.
@@ -24,20 +27,42 @@ def recipe(config: QuantizationConfig, shared: Iterable[tuple[str, str]] = ()) -
     >>> [step["operation"] for step in recipe(QuantizationConfig(scheme="int8", io_type="float32"))]
     ['*', 'INPUT', 'OUTPUT']
     """
-    if config.scheme == "float32":
-        return ()
-    if config.scheme == "float16":
-        return (_step(_tensor(16, "TENSORWISE", "FLOAT"), None, algorithm="float_casting"),)
-    weights = _tensor(8, "CHANNELWISE", "INT")
-    activations = None if config.scheme == "dynamic_range" else _tensor(8, "TENSORWISE", "INT", symmetric=False)
+    steps = [*_steps(config.scheme, config.granularity, shared)]
+    for rule in config.rules:
+        steps += _steps(rule.scheme, rule.granularity, (), rule.tensor, rule.operator)
+    if not config.needs_calibration or config.io_type != "float32":
+        return tuple(steps)
+    return (*steps, *(_float(operation=io) for io in ("INPUT", "OUTPUT")))
+
+
+def _steps(
+    scheme: Scheme,
+    granularity: Granularity,
+    shared: Iterable[tuple[str, str]],
+    regex: str = _EVERY_TENSOR,
+    operation: str = "*",
+) -> Iterator[dict[str, Any]]:
+    if scheme == "float32":
+        if (regex, operation) != (_EVERY_TENSOR, "*"):
+            yield _float(regex, operation)
+        return
+    if scheme == "float16":
+        yield _step(_tensor(16, "TENSORWISE", "FLOAT"), None, "float_casting", regex, operation, in_float=True)
+        return
     one_scale = _tensor(8, "TENSORWISE", "INT")
-    steps = (
-        _step(weights, activations),
-        *(_step(one_scale, activations, regex=f"^{re.escape(name)}(;|$)", operation=kind) for kind, name in shared),
-    )
-    if config.scheme == "dynamic_range" or config.io_type == "int8":
-        return steps
-    return (*steps, *({"regex": _EVERY_TENSOR, "operation": io, "algorithm_key": "no_quantize"} for io in ("INPUT", "OUTPUT")))
+    weights = _tensor(8, _GRANULARITY[granularity], "INT")
+    activations = None
+    if scheme in CALIBRATED:
+        wide = scheme == "int16x8"
+        activations = _tensor(16 if wide else 8, "TENSORWISE", "INT", symmetric=wide)  # LiteRT's 16-bit kernels have no zero point
+    in_float = scheme in COMPUTED_IN_FLOAT
+    yield _step(weights, activations, _UNIFORM, regex, operation, in_float=in_float)
+    for kind, name in shared:
+        yield _step(one_scale, activations, _UNIFORM, f"^{re.escape(name)}(;|$)", kind, in_float=in_float)
+
+
+def _float(regex: str = _EVERY_TENSOR, operation: str = "*") -> dict[str, Any]:
+    return {"regex": regex, "operation": operation, "algorithm_key": "no_quantize"}
 
 
 def _tensor(num_bits: int, granularity: str, dtype: str, *, symmetric: bool = True) -> dict[str, Any]:
@@ -45,17 +70,12 @@ def _tensor(num_bits: int, granularity: str, dtype: str, *, symmetric: bool = Tr
 
 
 def _step(
-    weights: dict[str, Any],
-    activations: dict[str, Any] | None,
-    algorithm: str = "min_max_uniform_quantize",
-    regex: str = _EVERY_TENSOR,
-    operation: str = "*",
+    weights: dict[str, Any], activations: dict[str, Any] | None, algorithm: str, regex: str, operation: str, *, in_float: bool
 ) -> dict[str, Any]:
-    half_precision = algorithm == "float_casting"
     how: dict[str, Any] = {
         "weight_tensor_config": weights,
-        "compute_precision": "FLOAT" if half_precision else "INTEGER",
-        "explicit_dequantize": half_precision,
+        "compute_precision": "FLOAT" if in_float else "INTEGER",
+        "explicit_dequantize": in_float,
     }
     if activations is not None:
         how["activation_tensor_config"] = activations

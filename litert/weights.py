@@ -7,7 +7,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
 from tfx_edge.schemas import EdgeError
-from tfx_edge.schemas.quantization import Scheme
+from tfx_edge.schemas.schemes import Scheme
 
 _FLOATS: dict[int, type[np.floating[Any]]] = {
     schema.TensorType.FLOAT32: np.float32,
@@ -74,7 +74,7 @@ def _wrong(values: np.ndarray[Any, Any], scheme: Scheme) -> str | None:
     largest = float(np.abs(values).max(initial=0))
     if scheme == "float16" and np.isfinite(largest) and largest > np.finfo(np.float16).max:
         return f"{largest:g}, which scheme 'float16' can't represent (at most 65504)"
-    if scheme in ("dynamic_range", "int8") and np.isinf(largest):
+    if scheme not in ("float32", "float16") and np.isinf(largest):
         return f"Inf, which scheme {scheme!r} can't represent"
     return None
 

@@ -28,6 +28,7 @@ from tfx_edge.schemas.pruning import (
 )
 from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.schemes import SchemeRule
 from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
 from tfx_edge.schemas.selection import CandidateResult, SelectionConfig, SelectionReport
 from tfx_edge.schemas.statistics import (
@@ -118,6 +119,7 @@ __all__ = [
     "Rewrite",
     "RmsProp",
     "ScaledStudent",
+    "SchemeRule",
     "SearchConfig",
     "SearchReport",
     "SelectionConfig",

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from tfx_edge.schemas.config import Config
-from tfx_edge.schemas.quantization import Scheme
+from tfx_edge.schemas.schemes import Scheme
 from tfx_edge.schemas.tensors import Signature
 
 

@@ -6,22 +6,21 @@ from pydantic import Field
 
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.qat import QatConfig
+from tfx_edge.schemas.schemes import CALIBRATED, SCHEMES, Granularity, IoType, Scheme, SchemeRule
 
-Scheme = Literal["float32", "float16", "dynamic_range", "int8"]
 Method = Literal["ptq", "qat"]
 
 
 class QuantizationConfig(Config):
     """Quantization of the whole model, after training or, with `qat`, by training."""
 
-    scheme: Scheme = Field(
-        default="int8",
-        description="float32: as trained. float16: weights in half precision. dynamic_range: int8 weights, activations quantized "
-        "while running. int8: weights and activations, from calibrated ranges.",
+    scheme: Scheme = Field(default="int8", description=SCHEMES)
+    io_type: IoType = Field(
+        default="float32",
+        description="The type of the model's inputs and outputs: int8 with scheme int8 and int16 with int16x8 spare a conversion.",
     )
-    io_type: Literal["float32", "int8"] = Field(
-        default="float32", description="int8 scheme: the type of the model's inputs and outputs; int8 spares the device the conversion."
-    )
+    granularity: Granularity = Field(default="channel", description="One scale a channel of the weights, or one for all of them.")
+    rules: tuple[SchemeRule, ...] = Field(default=(), description="Operators with a scheme of their own; later rules win.")
     batch_size: int = Field(default=32, ge=1, description="Examples a step while activation ranges are collected.")
     qat: QatConfig | None = Field(
         default=None,
@@ -37,13 +36,20 @@ class QuantizationConfig(Config):
     @property
     def needs_calibration(self) -> bool:
         """Whether activations are quantized by ranges that only calibration data can tell."""
-        return self.scheme == "int8" and self.qat is None
+        return self.qat is None and any(scheme in CALIBRATED for scheme in (self.scheme, *(rule.scheme for rule in self.rules)))
 
     def check(self) -> None:
-        if self.io_type == "int8" and self.scheme != "int8":
-            raise ValueError(f"io_type 'int8' with scheme {self.scheme!r}; only scheme 'int8' can have int8 inputs and outputs")
-        if self.qat is not None and self.scheme != "int8":
+        if self.io_type != "float32" and (self.scheme, self.io_type) not in (("int8", "int8"), ("int16x8", "int16")):
+            raise ValueError(
+                f"io_type {self.io_type!r} with scheme {self.scheme!r}; 'int8' goes with scheme 'int8', 'int16' with 'int16x8', and "
+                "'float32' with any"
+            )
+        if self.qat is None:
+            return
+        if self.scheme != "int8":
             raise ValueError(f"qat with scheme {self.scheme!r}; quantization-aware training is for scheme 'int8' alone")
+        if self.rules or self.granularity != "channel":
+            raise ValueError("qat with rules or granularity 'tensor'; which layers it quantizes says QatConfig.layers: leave these out")
 
 
 class TensorRange(Config):

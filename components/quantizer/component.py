@@ -39,7 +39,7 @@ class QuantizerSpec(ComponentSpec):
 
 
 class Quantizer(base_beam_component.BaseBeamComponent):
-    """Quantization of a whole model: `float32`, `float16`, `dynamic_range` or `int8`, the last also by training (QAT).
+    """Quantization of a model by one scheme or, with rules, several; `int8` also by training (QAT).
 
     Outputs:
         model: the model that the plan is for, so that both go on together: a copy of the input, or with `qat` the trained model,
@@ -88,7 +88,7 @@ class Quantizer(base_beam_component.BaseBeamComponent):
 
         Args:
             model: a float model, as a Trainer or Pruner saves it.
-            calibration_data: of CalibrationGen; scheme `int8` without `qat` needs it, nothing else reads it.
+            calibration_data: of CalibrationGen; schemes `int8` and `int16x8` need it, nothing else reads it.
             transform_graph: of the Transform before the Trainer; needed for a model that was saved with nothing but signatures on
                 raw tf.Examples, and by `qat` for the schema of the examples.
             config: the scheme, or a RuntimeParameter that holds the config as JSON.
@@ -111,8 +111,8 @@ class Quantizer(base_beam_component.BaseBeamComponent):
                 )
         if isinstance(config, QuantizationConfig) and config.needs_calibration and calibration_data is None:
             raise EdgeError(
-                f"Quantizer: scheme {config.scheme!r} without calibration_data; give it CalibrationGen's output, or choose "
-                "'dynamic_range', which needs no data"
+                f"Quantizer: scheme {config.scheme!r}{' with rules' if config.rules else ''} without calibration_data; give it "
+                "CalibrationGen's output, or choose 'dynamic_range', which needs no data"
             )
         super().__init__(
             QuantizerSpec(

@@ -15,7 +15,7 @@ from tfx_edge.litert import inspect
 from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.ranges import EMPTY, RangeCollector
 from tfx_edge.litert.runner import Runner
-from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, SchemeRule, TensorRange, TensorRanges
 
 CONFIGS = [
     QuantizationConfig(scheme="float32"),
@@ -23,8 +23,11 @@ CONFIGS = [
     QuantizationConfig(scheme="dynamic_range"),
     QuantizationConfig(scheme="int8"),
     QuantizationConfig(scheme="int8", io_type="int8"),
+    QuantizationConfig(scheme="int16x8"),
+    QuantizationConfig(scheme="int16x8", io_type="int16"),
+    QuantizationConfig(scheme="int8_weights"),
 ]
-INT8, FULL_INT8 = CONFIGS[3:]
+INT8, FULL_INT8 = CONFIGS[3:5]
 each_config = pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.scheme}-{c.io_type}")
 
 pytestmark = pytest.mark.usefixtures("nothing_on_stdout")
@@ -173,7 +176,7 @@ def test_a_plan_for_another_model_is_refused(image_model: bytes, scalar_model: b
 
 @pytest.mark.parametrize("ranges", [None, EMPTY])
 def test_int8_without_calibration_is_refused(image_model: bytes, ranges: TensorRanges | None) -> None:
-    with pytest.raises(EdgeError, match="scheme 'int8' without calibrated ranges; give Quantizer calibration_data"):
+    with pytest.raises(EdgeError, match="scheme 'int8' or 'int16x8' without calibrated ranges; give Quantizer calibration_data"):
         make_plan(image_model, INT8, ranges)
 
 
@@ -282,7 +285,7 @@ def test_weights_of_a_large_model_stay_inside_the_flatbuffer(models: Any, config
 def test_the_minimum_runtime_is_that_of_the_quantized_kernels(image_model: bytes, images: dict[str, Any]) -> None:
     """As TFLiteConverter's own rules have it: LiteRT's versioning tables."""
     needs = [inspect.minimum_runtime(quantize(image_model, config, images)[2]) for config in CONFIGS]
-    assert needs == ["1.5.0", "1.15.0", "2.17.0", "1.14.0", "1.14.0"]
+    assert needs == ["1.5.0", "1.15.0", "2.17.0", "1.14.0", "1.14.0", "2.17.0", "2.17.0", "1.14.0"]
 
 
 def test_another_range_gives_other_bytes(image_model: bytes, images: dict[str, Any]) -> None:
@@ -306,3 +309,46 @@ def test_a_recipe_that_litert_quantizer_does_not_understand_is_refused(image_mod
     broken = plan.model_copy(update={"recipe": ({"regex": ".*", "operation": "FLY", "algorithm_key": "min_max_uniform_quantize"},)})
     with pytest.raises(EdgeError, match="litert-quantizer can't quantize the model: .*"):
         apply_plan(image_model, broken)
+
+
+def test_16_bit_activations_are_nearer_to_float_than_8_bit_ones(image_model: bytes, images: dict[str, Any]) -> None:
+    [expected] = Runner(image_model)(images).values()
+
+    def error(config: QuantizationConfig) -> float:
+        [got] = Runner(quantize(image_model, config, images)[2])(images).values()
+        return float(np.abs(got - expected).mean())
+
+    assert error(QuantizationConfig(scheme="int16x8")) < error(INT8)
+
+
+def test_full_int16_has_no_float_tensor(image_model: bytes, images: dict[str, Any]) -> None:
+    _, _, quantized = quantize(image_model, QuantizationConfig(scheme="int16x8", io_type="int16"), images)
+    assert schema.TensorType.FLOAT32 not in tensor_types(quantized).values()
+    assert {spec.dtype for spec in Runner(quantized).signature.inputs} == {"int16"}
+
+
+def test_one_scale_a_tensor_leaves_every_weight_a_single_scale(image_model: bytes, images: dict[str, Any]) -> None:
+    def most_scales(config: QuantizationConfig) -> int:
+        tensors = inspect.parse(quantize(image_model, config, images)[2]).subgraphs[0].tensors
+        return max(len(t.quantization.scale) for t in tensors if t.quantization is not None and t.quantization.scale is not None)
+
+    assert most_scales(QuantizationConfig(scheme="int8", granularity="tensor")) == 1
+    assert most_scales(INT8) > 1
+
+
+def test_a_rule_gives_the_operators_that_it_names_another_scheme(image_model: bytes, images: dict[str, Any]) -> None:
+    kind, keep = "FULLY_CONNECTED", SchemeRule(operator="FULLY_CONNECTED", scheme="float32")
+    plan, _, quantized = quantize(image_model, QuantizationConfig(scheme="int8", rules=(keep,)), images)
+    assert {op.op for op in plan.float_ops} == {kind}
+    assert {op.reason for op in plan.float_ops} == {"scheme 'float32' computes in float"}
+    back = SchemeRule(scheme="int8")
+    assert quantize(image_model, QuantizationConfig(scheme="int8", rules=(keep, back)), images)[0].float_ops == ()
+    only = QuantizationConfig(scheme="float32", rules=(SchemeRule(operator=kind, scheme="int8_weights"),))
+    assert len(quantized) > len(quantize(image_model, INT8, images)[2])
+    assert schema.TensorType.INT8 in tensor_types(quantize(image_model, only, images)[2]).values()
+
+
+def test_a_rule_about_no_operator_of_the_model_is_refused(image_model: bytes, images: dict[str, Any]) -> None:
+    config = QuantizationConfig(rules=(SchemeRule(operator="CONV2D", scheme="float32"),))
+    with pytest.raises(EdgeError, match="rule operator 'CONV2D'.*FULLY_CONNECTED"):
+        make_plan(image_model, config, RangeCollector(image_model)(images))
