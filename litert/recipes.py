@@ -27,7 +27,7 @@ def recipe(config: QuantizationConfig, shared: Iterable[tuple[str, str]] = ()) -
     >>> [step["operation"] for step in recipe(QuantizationConfig(scheme="int8", io_type="float32"))]
     ['*', 'INPUT', 'OUTPUT']
     """
-    steps = [*_steps(config.scheme, config.granularity, shared)]
+    steps = [] if config.scheme == "float32" else [*_steps(config.scheme, config.granularity, shared)]
     for rule in config.rules:
         steps += _steps(rule.scheme, rule.granularity, (), rule.tensor, rule.operator)
     if not config.needs_calibration or config.io_type != "float32":
@@ -43,8 +43,7 @@ def _steps(
     operation: str = "*",
 ) -> Iterator[dict[str, Any]]:
     if scheme == "float32":
-        if (regex, operation) != (_EVERY_TENSOR, "*"):
-            yield _float(regex, operation)
+        yield _float(regex, operation)
         return
     if scheme == "float16":
         yield _step(_tensor(16, "TENSORWISE", "FLOAT"), None, "float_casting", regex, operation, in_float=True)

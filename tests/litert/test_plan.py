@@ -343,6 +343,8 @@ def test_a_rule_gives_the_operators_that_it_names_another_scheme(image_model: by
     assert {op.reason for op in plan.float_ops} == {"scheme 'float32' computes in float"}
     back = SchemeRule(scheme="int8")
     assert quantize(image_model, QuantizationConfig(scheme="int8", rules=(keep, back)), images)[0].float_ops == ()
+    everything = QuantizationConfig(scheme="int8", rules=(SchemeRule(scheme="float32"),))
+    assert schema.TensorType.INT8 not in tensor_types(quantize(image_model, everything, images)[2]).values()
     only = QuantizationConfig(scheme="float32", rules=(SchemeRule(operator=kind, scheme="int8_weights"),))
     assert len(quantized) > len(quantize(image_model, INT8, images)[2])
     assert schema.TensorType.INT8 in tensor_types(quantize(image_model, only, images)[2]).values()
