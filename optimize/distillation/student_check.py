@@ -4,6 +4,8 @@ import tf_keras
 
 from tfx_edge.schemas import EdgeError
 
+_PASSING_ON = (tf_keras.layers.Reshape, tf_keras.layers.Flatten, tf_keras.layers.Dropout)
+
 
 def check_own_layers(teacher: tf_keras.Model, student: tf_keras.Model) -> None:
     """Raises EdgeError if the student has weights of the teacher, which training would change."""
@@ -27,8 +29,14 @@ def check_activation(teacher: tf_keras.Model, student: tf_keras.Model) -> None:
 
 
 def _activation(model: tf_keras.Model) -> str | None:
-    layer = model.outputs[0]._keras_history.layer
-    if isinstance(layer, tf_keras.layers.Softmax):
-        return "softmax"
-    activation = getattr(layer, "activation", None)
-    return getattr(activation, "__name__", None)
+    """The activation that the output went through last; layers behind it that only pass values on don't count."""
+    output = model.outputs[0]
+    while True:
+        layer, node_index, _ = output._keras_history
+        if isinstance(layer, tf_keras.layers.Softmax):
+            return "softmax"
+        name = getattr(getattr(layer, "activation", None), "__name__", None)
+        passes_on = isinstance(layer, _PASSING_ON) or (isinstance(layer, tf_keras.layers.Activation) and name == "linear")
+        if not passes_on:
+            return name
+        output = layer.get_input_at(node_index)

@@ -64,8 +64,7 @@ def teach(teacher: tf_keras.Model, student: tf_keras.Model, outputs: Outputs, co
     Raises:
         EdgeError: a layer to match isn't there, is called several times, or has another number of places.
     """
-    frozen = copy_model(teacher)
-    frozen.trainable = False
+    frozen = _frozen(teacher)
     pairs = [(match.teacher, match.student or match.teacher) for match in config.features]
     wanted = [_output(frozen, name, "teacher") for name, _ in pairs]
     given = [_output(student, name, "student") for _, name in pairs]
@@ -86,6 +85,17 @@ def teach(teacher: tf_keras.Model, student: tf_keras.Model, outputs: Outputs, co
     output = Lesson(outputs, config, name="lesson")((said[0], told[0], features, told[1:]))
     matched = tuple(MatchedLayers(teacher=t, student=s, projected=p) for (t, s), p in zip(pairs, projected, strict=True))
     return Teaching(tf_keras.Model(list(inputs.values()), output, name=student.name), matched)
+
+
+def _frozen(teacher: tf_keras.Model) -> tf_keras.Model:
+    """A copy that doesn't learn, without the penalties on its weights and activations, which the student can't lower."""
+    frozen = copy_model(teacher)
+    frozen.trainable = False
+    for layer in (part for part in frozen.submodules if isinstance(part, tf_keras.layers.Layer)):
+        layer._callable_losses.clear()  # one for each regularized weight; Keras has no other way to it
+        layer._losses.clear()  # what the activities of the copy's own inputs cost
+        layer.activity_regularizer = None
+    return frozen
 
 
 def _called(model: tf_keras.Model, outputs: list[Any], inputs: dict[str, Any], name: str, **kwargs: Any) -> list[Any]:

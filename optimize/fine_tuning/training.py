@@ -1,5 +1,6 @@
 """One training from its config: data, optimizer, loss, phases, and what watches over it."""
 
+import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TypeAlias
@@ -101,11 +102,16 @@ def _check_split(config: FineTuningConfig, validation: tf.data.Dataset | None) -
 def _make_folders(config: FineTuningConfig) -> None:
     for field in ("checkpoint_dir", "tensorboard_dir"):
         folder = getattr(config, field)
+        if folder is None:
+            continue
+        probe = f"{folder.rstrip('/')}/.writable-{uuid.uuid4().hex}"
         try:
-            if folder is not None:
-                tf.io.gfile.makedirs(folder)
+            tf.io.gfile.makedirs(folder)
+            with tf.io.gfile.GFile(probe, "w") as file:
+                file.write("")
+            tf.io.gfile.remove(probe)
         except tf.errors.OpError as error:
-            raise EdgeError(f"FineTuningConfig.{field} {folder!r}: can't be made ({one_line(error)}); name one that can") from error
+            raise EdgeError(f"FineTuningConfig.{field} {folder!r}: can't be written to ({one_line(error)}); name another") from error
 
 
 def _fit(

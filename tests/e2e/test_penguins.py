@@ -17,14 +17,31 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2
 
-from tfx_edge.pipelines import edge_stage
+from tfx_edge.pipelines import edge_stage, tuned_stage
 from tfx_edge.pipelines.beam_args import IN_MEMORY
 from tfx_edge.pipelines.runs import Output, latest_outputs
-from tfx_edge.schemas import CalibrationConfig, FineTuningConfig, GateConfig, PruningConfig, QuantizationConfig, Threshold
+from tfx_edge.schemas import (
+    CalibrationConfig,
+    FineTuningConfig,
+    GateConfig,
+    OneOf,
+    PruningConfig,
+    QuantizationConfig,
+    SearchConfig,
+    Techniques,
+    Threshold,
+)
 
 FORMS = {"keras2": "run_fn_keras2", "saved_model": "run_fn_saved_model", "keras3": "run_fn_keras3"}
 GATE = GateConfig(label_key="species", thresholds=(Threshold(metric="SparseCategoricalAccuracy", max_drop=0.02, lower_bound=0.9),))
 PRUNING = PruningConfig(target_sparsity=0.3, layers=("hidden_1",), fine_tuning=FineTuningConfig(label_key="species", epochs=3))
+SEARCH = SearchConfig(
+    techniques=Techniques(pruning=PRUNING, calibration=CalibrationConfig(num_examples=100)),
+    space={"pruning.target_sparsity": OneOf(values=(0.3, 0.5))},
+    label_key="species",
+    threshold=Threshold(metric="SparseCategoricalAccuracy", max_drop=0.02),
+    algorithm="grid",
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +89,8 @@ def outputs(root: Path) -> dict[tuple[str, str], Output]:
             ),
         ).with_id(f"Pusher.{form}")
         components += [trainer, *edge, pusher]
+        if form == "keras2":
+            components += tuned_stage(trainer, transform, SEARCH, gate=GATE)
     LocalDagRunner().run(
         Pipeline(
             pipeline_name="penguins",
@@ -101,3 +120,13 @@ def test_the_stages_of_one_pipeline_keep_their_models_apart(outputs: dict[tuple[
     assert {t["dtype"] for t in manifests[1]["signature"]["inputs"]} == {"int8"}
     assert {t["dtype"] for t in manifests[0]["signature"]["inputs"]} == {"float32"}
     assert ("Pruner.keras2", "model") in outputs and ("Pruner.keras3", "model") not in outputs
+
+
+def test_a_searched_tail_gives_a_blessed_model_of_the_size_that_the_search_measured(outputs: dict[tuple[str, str], Output]) -> None:
+    report = json.loads((Path(outputs["EdgeValidator", "report"].uri) / "report.json").read_text())
+    assert report["blessed"], report["reasons"]
+    search = json.loads((Path(outputs["CompressionTuner", "report"].uri) / "search.json").read_text())
+    best = next(trial for trial in search["trials"] if trial["values"] == search["best"])
+    exported = Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite"
+    assert len(search["trials"]) == 2
+    assert exported.stat().st_size == best["size_bytes"] and report["gzip_bytes"] == best["gzip_bytes"]

@@ -215,3 +215,28 @@ def test_a_student_of_logits_is_refused_for_a_teacher_of_probabilities(teacher):
 
     with pytest.raises(EdgeError, match="'raw' has the activation linear.*activation='softmax'"):
         distill(teacher, data(), config(tuning={"epochs": 1}), student_fn=logits)
+
+
+@pytest.mark.parametrize("behind", [layers.Activation("linear"), layers.Reshape((3,)), layers.Dropout(0.1)])
+def test_a_layer_that_only_passes_probabilities_on_hides_neither_them_nor_logits(teacher, behind):
+    def student(activation):
+        inputs = layers.Input((6,), name="x")
+        return tf_keras.Model(inputs, behind.__class__.from_config(behind.get_config())(layers.Dense(3, activation)(inputs)))
+
+    distill(teacher, data(), config(tuning={"epochs": 1}), student_fn=lambda t: student("softmax"))
+    with pytest.raises(EdgeError, match="has the activation linear.*activation='softmax'"):
+        distill(teacher, data(), config(tuning={"epochs": 1}), student_fn=lambda t: student(None))
+
+
+def test_the_penalties_of_a_frozen_teacher_are_no_part_of_the_loss():
+    def losses(**penalties):
+        tf_keras.utils.set_random_seed(0)
+        inputs = layers.Input((6,), name="x")
+        model = tf_keras.Model(inputs, layers.Dense(3, "softmax", **penalties)(layers.Dense(8, "relu", **penalties)(inputs)))
+        model.compile("sgd", "sparse_categorical_crossentropy")
+        student = tf_keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config({**layer.get_config(), **plain}))
+        _, report = distill(model, data(), config(tuning={"epochs": 2}), student_fn=lambda t: student)
+        return report.losses["loss"]
+
+    plain = {"kernel_regularizer": None, "activity_regularizer": None}
+    np.testing.assert_allclose(losses(kernel_regularizer="l2", activity_regularizer="l1"), losses(), rtol=1e-6)

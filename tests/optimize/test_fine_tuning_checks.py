@@ -39,6 +39,7 @@ def data(x=X, y=Y):
         (data().repeat(), {}, "never end"),
         ((X, Y), {}, "tuple; expected a tf.data.Dataset"),
         (data(), {"checkpoint_dir": "/proc/no/folder"}, "FineTuningConfig.checkpoint_dir '/proc/no/folder'"),
+        (data(), {"checkpoint_dir": "/proc/self"}, "FineTuningConfig.checkpoint_dir '/proc/self': can't be written to"),  # it exists
         (data(), {"tensorboard_dir": "/proc/no/folder"}, "FineTuningConfig.tensorboard_dir '/proc/no/folder'"),
     ],
 )
