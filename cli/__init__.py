@@ -9,7 +9,11 @@ from tfx_edge import __version__
 from tfx_edge.schemas import EdgeError
 
 # Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
-_COMMANDS = {"demo": "Run the digits pipeline to a blessed and pushed int8 model."}
+_COMMANDS = {
+    "demo": "Run the digits pipeline to a blessed and pushed int8 model.",
+    "inspect": "Show what a .tflite file is made of.",
+    "selftest": "Compare an edge model with its golden vectors.",
+}
 
 EXIT_OK, EXIT_GATE, EXIT_ERROR = 0, 2, 1
 
