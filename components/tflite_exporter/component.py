@@ -31,8 +31,8 @@ class TFLiteExporter(base_component.BaseComponent):
     """Float model and plan to a flatbuffer with its manifest.
 
     Outputs:
-        model: `Format-Serving/tflite`, which stock Pusher and Evaluator take, and `edge/manifest.json`; custom properties
-            `scheme`, `digest`, `size_bytes` and `gzip_bytes`.
+        model: `Format-Serving/tflite`, which stock Pusher and Evaluator take, `edge/manifest.json` and `edge/golden.npz`; custom
+            properties `scheme`, `digest`, `size_bytes` and `gzip_bytes`.
 
     Example:
         exporter = TFLiteExporter(

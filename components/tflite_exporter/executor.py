@@ -11,12 +11,13 @@ from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.documents import write_bytes, write_document
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.litert import inspect
+from tfx_edge.litert.golden import golden_vectors
 from tfx_edge.litert.plan import apply_plan, check_fits, make_plan
 from tfx_edge.litert.ranges import EMPTY
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import ExportConfig, Manifest, QuantizationConfig
 
-FLATBUFFER, MANIFEST = "tflite", "edge/manifest.json"
+FLATBUFFER, MANIFEST, GOLDEN = "tflite", "edge/manifest.json", "edge/golden.npz"
 
 
 class Executor(BaseExecutor):
@@ -27,7 +28,7 @@ class Executor(BaseExecutor):
 
         Args:
             input_dict: `float_model`; `quantization_plan` or none, for a float export; `transform_graph` or none.
-            output_dict: `model` gets `Format-Serving/tflite` and `edge/manifest.json`.
+            output_dict: `model` gets `Format-Serving/tflite`, `edge/manifest.json` and `edge/golden.npz`.
             exec_properties: `config`, the JSON of an `ExportConfig`.
 
         Raises:
@@ -60,7 +61,10 @@ class Executor(BaseExecutor):
             operators=inspect.operators(model),
         )
 
+        golden = golden_vectors(model, ranges=ranges)
+
         output = artifact_utils.get_single_instance(output_dict[keys.MODEL])
+        write_bytes(f"{output.uri}/{GOLDEN}", golden)
         write_document(f"{output.uri}/{MANIFEST}", manifest)
         write_bytes(f"{path_utils.serving_model_dir(output.uri)}/{FLATBUFFER}", model)
         output.set_string_custom_property("scheme", manifest.scheme)

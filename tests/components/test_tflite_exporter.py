@@ -1,6 +1,7 @@
 """TFLiteExporter on artifacts built by hand: the edge model, and that it is the same every time."""
 
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from tfx.types.standard_artifacts import Model
 
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.tflite_exporter.component import TFLiteExporter
+from tfx_edge.device.selftest import selftest_bundle
 from tfx_edge.litert import inspect
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import EdgeError, ExportConfig, Manifest, QuantizationConfig
 from tfx_edge.schemas.artifact_types import QuantizationPlan
 
-TFLITE, MANIFEST = "Format-Serving/tflite", "edge/manifest.json"
+TFLITE, MANIFEST, GOLDEN = "Format-Serving/tflite", "edge/manifest.json", "edge/golden.npz"
 DESCRIBED = ExportConfig(description="Species of a penguin")
 
 
@@ -46,7 +48,7 @@ def manifest(artifact: Model) -> Manifest:
 def test_exporting_again_from_the_quantizers_input_gives_the_same_bytes(
     model: Model, quantized: tuple[Model, QuantizationPlan], exported: Model, tmp_path: Path
 ) -> None:
-    assert set(files(exported.uri)) == {TFLITE, MANIFEST}
+    assert set(files(exported.uri)) == {TFLITE, MANIFEST, GOLDEN}
     assert files(run_exporter(tmp_path / "from_input", model, quantized[1], DESCRIBED).uri) == files(exported.uri)
 
 
@@ -81,6 +83,13 @@ def test_without_a_plan_the_export_is_the_float_model(model: Model, exported: Mo
     assert (told.size_bytes, told.gzip_bytes) == (told.float_size_bytes, told.float_gzip_bytes)
     expected = float_models.load([model]).predict(values())["logits"]
     np.testing.assert_allclose(Runner(files(artifact.uri)[TFLITE])(values())["logits"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_exported_bundle_passes_its_self_test_and_one_with_other_weights_does_not(exported: Model, tmp_path: Path) -> None:
+    shutil.copytree(exported.uri, tmp_path / "bundle")
+    assert all(output.passed for output in selftest_bundle(tmp_path / "bundle"))
+    (tmp_path / "bundle" / TFLITE).write_bytes(shuffled_weights(files(exported.uri)[TFLITE]))
+    assert not all(output.passed for output in selftest_bundle(tmp_path / "bundle"))
 
 
 def test_a_plan_for_another_model_is_refused(quantized: tuple[Model, QuantizationPlan], tmp_path: Path) -> None:
