@@ -59,11 +59,19 @@ def copy_model(model: tf_keras.Model) -> tf_keras.Model:
     return copy
 
 
-def twin(layer: tf_keras.layers.Layer, **changes: Any) -> tf_keras.layers.Layer:
+def twin(layer: tf_keras.layers.Layer, /, **changes: Any) -> tf_keras.layers.Layer:
     """A new layer of the same config and name, without weights, but for the changes to its config."""
     made = type(layer).from_config({**layer.get_config(), **changes})
     made._name = changes.get("name", layer.name)  # the config that Keras makes up for a layer without get_config has none
     return made
+
+
+def output_keys(model: tf_keras.Model) -> list[str]:
+    """The names by which Keras takes losses, metrics and labels, in the order of `model.outputs`: a dict's keys, else the layers'."""
+    structure = getattr(model, "_nested_outputs", None)
+    if isinstance(structure, dict) and len(structure) == len(model.outputs):
+        return sorted(structure)  # as tf.nest has them, and `model.outputs` with it
+    return list(model.output_names)
 
 
 def compile_arguments(model: tf_keras.Model) -> dict[str, Any]:
@@ -104,12 +112,16 @@ def compile_like(model: tf_keras.Model, reference: tf_keras.Model, batch: tf.dat
 
     Args:
         model: the one to compile.
-        reference: the one to look at.
+        reference: the one to look at; what it has by the names of its outputs goes to the model's in their order.
         batch: one batch of (inputs, label). Which formula "accuracy" means depends on the label's shape: a model that has seen
             no label is saved with the wrong one (on integer labels, categorical instead of sparse categorical accuracy).
     """
     arguments = compile_arguments(reference)
     if arguments:
+        names = dict(zip(output_keys(reference), output_keys(model), strict=True))
+        for key in ("loss", "loss_weights", "metrics", "weighted_metrics"):
+            if isinstance(arguments.get(key), dict):
+                arguments[key] = {names.get(name, name): value for name, value in arguments[key].items()}
         model.compile(**arguments)
         model.evaluate(batch, verbose=0)
         model.reset_metrics()

@@ -26,6 +26,10 @@ class ImageAugmentation(Config):
     value_range: tuple[float, float] = Field(default=(0.0, 1.0), description="Darkest and lightest value; brightness stays within.")
 
     def check(self) -> None:
+        if not (self.flip or self.rotate or self.crop or self.zoom or self.brightness):
+            raise ValueError(
+                f"the augmentation of {self.feature!r} sets nothing; give flip, rotate, crop, zoom or brightness, or leave it out"
+            )
         if self.value_range[0] >= self.value_range[1]:
             raise ValueError(f"value_range {self.value_range} must be (darkest, lightest)")
 
@@ -42,6 +46,10 @@ class TextAugmentation(Config):
     replacement: int = Field(default=0, description="What a dropped token becomes.")
     padding: int = Field(default=0, description="Tokens that stay as and where they are.")
 
+    def check(self) -> None:
+        if not (self.dropout or self.swap):
+            raise ValueError(f"the augmentation of {self.feature!r} sets nothing; give dropout or swap, or leave it out")
+
 
 class SignalAugmentation(Config):
     """For a feature of floats over time, shape `[steps]` or `[steps, channels]`."""
@@ -52,6 +60,10 @@ class SignalAugmentation(Config):
     feature: str = Field(min_length=1, description="Name of the feature.")
     noise: float = Field(default=0.0, ge=0, description="Standard deviation of the normal noise that is added, in the feature's unit.")
     shift: int = Field(default=0, ge=0, description="The largest shift either way, in steps; the gap repeats the value at the edge.")
+
+    def check(self) -> None:
+        if not (self.noise or self.shift):
+            raise ValueError(f"the augmentation of {self.feature!r} sets nothing; give noise or shift, or leave it out")
 
 
 Augmentation = ImageAugmentation | TextAugmentation | SignalAugmentation

@@ -50,6 +50,8 @@ class DistillationConfig(Config):
     def check(self) -> None:
         if self.task == "regression" and self.outputs is not None:
             raise ValueError(f"outputs {self.outputs!r} has no effect on a regression; leave it out")
+        if self.feature_weight != 1 and not self.features:
+            raise ValueError(f"feature_weight {self.feature_weight:g} has no effect without features; leave it out, or name features")
         if self.fine_tuning.output_losses:
             raise ValueError("fine_tuning.output_losses: distillation takes a model with one output; leave it out")
 

@@ -65,6 +65,10 @@ class BatchNormalization(Config):
     recalibrate: bool = Field(default=False, description="After training, take the mean over the batches of the data in their place.")
     batches: int | None = Field(default=None, ge=1, description="How many batches for that; None: all.")
 
+    def check(self) -> None:
+        if self.momentum is None and not self.recalibrate:
+            raise ValueError("batch_normalization sets nothing; give momentum or recalibrate, or leave it out")
+
 
 class FineTuningConfig(Config):
     """Training on the transformed examples after a model was changed. Needs no user code."""
@@ -121,6 +125,7 @@ class FineTuningConfig(Config):
     progress: bool = Field(default=False, description="A progress bar on standard error; a line an epoch where that is no terminal.")
 
     def check(self) -> None:
+        self._check_losses()
         if self.phases:
             if abs(sum(phase.share for phase in self.phases) - 1) > 1e-6:
                 raise ValueError(f"the shares of phases add up to {sum(phase.share for phase in self.phases):g}; they must add up to 1")
@@ -130,5 +135,15 @@ class FineTuningConfig(Config):
             raise ValueError("class_weights has no weight above 0, so that no example would count; give one, or leave it out")
         if self.class_weights is not None and self.output_losses:
             raise ValueError("class_weights and output_losses can't go together: Keras weighs the classes of one output; leave one out")
+
+    def _check_losses(self) -> None:
         if self.loss is not None and self.output_losses:
             raise ValueError("loss and output_losses both name losses; leave one out")
+        named = {self.loss, *self.output_losses.values()}
+        if self.from_logits and not any(name is not None and name.endswith("_crossentropy") for name in named):
+            raise ValueError(
+                "from_logits has no effect without a cross-entropy named in loss or output_losses: the loss that the model was compiled "
+                "with knows it; leave it out, or name the loss"
+            )
+        if self.huber_delta != 1 and "huber" not in named:
+            raise ValueError(f"huber_delta {self.huber_delta:g} has no effect without loss 'huber'; leave it out, or name the loss")

@@ -8,9 +8,10 @@ import tf_keras
 from tfx_edge.optimize.clustering.centroids import share
 from tfx_edge.optimize.clustering.selection import Choice, choose_layers
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values
 from tfx_edge.schemas import ClusteredLayer, ClusteringConfig, ClusteringReport
 
@@ -36,9 +37,9 @@ def cluster(
         EdgeError: the model can't be clustered, a pattern matches nothing, the model's weights aren't finite, or the examples
             don't fit.
     """
+    check_inputs(model, dataset, validation)
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)  # tfmot's random start draws from it, and layers that draw numbers
     clustered = copy_model(model)
-    check_finite(clustered.weights, f"model {model.name!r}")
     choices = choose_layers(copy_model(model), config)
     count_steps(dataset, config.fine_tuning)  # an empty dataset is an error before k-means
     patterns = [

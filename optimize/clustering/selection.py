@@ -6,6 +6,7 @@ import tf_keras
 from tensorflow_model_optimization.python.core.clustering.keras.clusterable_layer import ClusterableLayer
 from tensorflow_model_optimization.python.core.clustering.keras.clustering_registry import ClusteringRegistry
 
+from tfx_edge.optimize.frozen import FROZEN, is_frozen, way_out
 from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, first_match
 from tfx_edge.schemas import ClusteringConfig, EdgeError
 
@@ -45,7 +46,8 @@ def choose_layers(model: tf_keras.Model, config: ClusteringConfig) -> tuple[Choi
     if not any(choice.clustered for choice in choices):
         matching = "; ".join(f"{c.layer}: {c.reason}" for c in choices if c.clusters)
         raise EdgeError(
-            f"clusters {list(config.clusters)}: no layer of model {model.name!r} that matches can be clustered ({matching}); select others"
+            f"clusters {list(config.clusters)}: no layer of model {model.name!r} that matches can be clustered ({matching}); "
+            f"{way_out([c.reason for c in choices])}"
         )
     return choices
 
@@ -68,10 +70,10 @@ def _kernels(layer: tf_keras.layers.Layer) -> tuple[tuple[int, ...], str]:
     kind = type(layer).__name__
     if not layer.weights:
         return (), "it has no weights"
+    if is_frozen(layer):
+        return (), FROZEN
     if isinstance(layer, tf_keras.Model):
         return (), "it is a nested model, and tfmot clusters single layers"
-    if not layer.trainable_weights:
-        return (), "it is frozen (trainable is False)"
     if not isinstance(layer, ClusterableLayer):
         if not ClusteringRegistry.supports(layer):
             return (), f"tfmot doesn't support the layer type {kind}"

@@ -8,12 +8,14 @@ import tf_keras
 
 from tfx_edge.optimize.distillation.loss import outputs_of
 from tfx_edge.optimize.distillation.student import scaled_student
-from tfx_edge.optimize.distillation.student_check import check_activation, check_own_layers
+from tfx_edge.optimize.distillation.student_check import check_activation, check_learns, check_own_layers
 from tfx_edge.optimize.distillation.teaching import check_student, teach
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches, training_loss
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
+from tfx_edge.optimize.half_precision import check_full_precision
 from tfx_edge.optimize.model_copy import check_kind, compile_arguments, compile_like, copy_model
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.schemas import DistillationConfig, DistillationReport, EdgeError
 
 
@@ -45,13 +47,14 @@ def distill(
             examples don't fit.
     """
     tuning = config.fine_tuning
+    check_inputs(teacher, dataset, validation)
     tf_keras.utils.set_random_seed(tuning.seed)
-    check_kind(teacher)
-    check_finite(teacher.weights, f"model {teacher.name!r}")
     student: Any = _made(student_fn, teacher) if student_fn is not None else scaled_student(teacher, config.student)
     check_kind(student)
+    check_full_precision(student)
     check_student(teacher, student)
     check_own_layers(teacher, student)
+    check_learns(student)
     check_activation(teacher, student)
     loss = training_loss(teacher, tuning)
     outputs = outputs_of(loss, teacher.outputs[0].shape[-1], config)
@@ -76,6 +79,9 @@ def distill(
 
 
 def _made(student_fn: Callable[[tf_keras.Model], tf_keras.Model], teacher: tf_keras.Model) -> Any:
+    if isinstance(student_fn, tf_keras.Model) or not callable(student_fn):
+        what = "a model" if isinstance(student_fn, tf_keras.Model) else f"a {type(student_fn).__name__}"
+        raise EdgeError(f"student_fn is {what}, not a function; give a function of the teacher that makes the student")
     try:
         return student_fn(teacher)
     except EdgeError:

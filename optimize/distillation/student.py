@@ -7,6 +7,7 @@ import tf_keras
 from tf_keras import layers
 
 from tfx_edge.optimize.error_text import one_line
+from tfx_edge.optimize.frozen import is_frozen
 from tfx_edge.optimize.graph import rebuild
 from tfx_edge.optimize.layer_calls import LayerCall, layer_calls
 from tfx_edge.schemas import EdgeError, ScaledStudent
@@ -24,8 +25,8 @@ def scaled_student(teacher: tf_keras.Model, scale: ScaledStudent) -> tf_keras.Mo
 
     Width: Dense, convolutions, recurrent layers and embeddings get fewer units, but for those that no other such layer comes after.
     Depth: of equal layers (one class and config) whose output has the shape of their input, a share is kept, the first ones; a
-    dropped layer takes the normalization, activation or dropout behind it along. Layers without trainable weights, such as
-    Normalization, keep theirs.
+    dropped layer takes the normalization, activation or dropout behind it along. Frozen layers are made anew like all others, and
+    train. Layers whose weights never do, such as Normalization, keep theirs.
 
     Args:
         teacher: functional or Sequential, built; stays as it is.
@@ -35,7 +36,7 @@ def scaled_student(teacher: tf_keras.Model, scale: ScaledStudent) -> tf_keras.Mo
         A flat functional model, not compiled.
 
     Raises:
-        EdgeError: the narrower layers don't fit together, as before a Reshape to a fixed size.
+        EdgeError: the narrower layers don't fit together, as before a Reshape to a fixed size, or save nothing.
     """
     flat = rebuild(teacher)
     calls = list(layer_calls(flat))
@@ -47,12 +48,13 @@ def scaled_student(teacher: tf_keras.Model, scale: ScaledStudent) -> tf_keras.Mo
     def replace(layer: Layer, inputs: Any, kwargs: dict[str, Any]) -> Any:
         if layer.name in dropped:
             return inputs
-        if not layer.trainable_weights:
+        if not _learns(layer):
             return None
         try:
             if layer.name not in made:
                 width = 1.0 if layer.name in last else scale.width
                 made[layer.name] = type(layer).from_config(_narrow(type(layer).__name__, layer.get_config(), width))
+                made[layer.name].trainable = True
             return made[layer.name](inputs, **kwargs)
         except Exception as error:  # a layer's from_config or call raises anything
             raise _misfit(teacher, scale, f"layer {layer.name!r} ({type(layer).__name__}) doesn't fit", error) from error
@@ -67,6 +69,11 @@ def scaled_student(teacher: tf_keras.Model, scale: ScaledStudent) -> tf_keras.Mo
         raise _misfit(teacher, scale, "its layers don't fit", error) from error
     if student.outputs[0].shape[1:] != teacher.outputs[0].shape[1:]:
         raise _misfit(teacher, scale, f"its output has shape {tuple(student.outputs[0].shape)}", None)
+    if (scale.width < 1 or scale.depth < 1) and student.count_params() >= teacher.count_params():
+        raise EdgeError(
+            f"teacher {teacher.name!r}, scaled to width {scale.width:g} and depth {scale.depth:g}, keeps its {teacher.count_params()} "
+            "weights: the output's layers keep their width; write the student as a function student_fn(teacher)"
+        )
     return student
 
 
@@ -91,9 +98,14 @@ def _narrow(kind: str, config: dict[str, Any], width: float) -> dict[str, Any]:
     return narrow
 
 
+def _learns(layer: Layer) -> bool:
+    """Whether the student's layer is made anew and trained; a frozen one's weights are of no use to it, for they don't fit."""
+    return bool(layer.trainable_weights) or is_frozen(layer)
+
+
 def _scalable(layer: Layer) -> bool:
     inner = layer.layer if isinstance(layer, layers.Wrapper) else layer
-    return type(inner).__name__ in _WIDTHS and bool(layer.trainable_weights)
+    return type(inner).__name__ in _WIDTHS and _learns(layer)
 
 
 def _last(model: tf_keras.Model, calls: list[LayerCall]) -> set[str]:

@@ -82,7 +82,7 @@ def teach(teacher: tf_keras.Model, student: tf_keras.Model, outputs: Outputs, co
         tf_keras.layers.Dense(target.shape[-1], use_bias=False, name=f"projection_{i}")(feature) if project else feature
         for i, (feature, target, project) in enumerate(zip(said[1:], told[1:], projected, strict=True))
     ]
-    output = Lesson(outputs, config, name="lesson")((said[0], told[0], features, told[1:]))
+    output = Lesson(outputs, config, name=teacher.output_names[0])((said[0], told[0], features, told[1:]))
     matched = tuple(MatchedLayers(teacher=t, student=s, projected=p) for (t, s), p in zip(pairs, projected, strict=True))
     return Teaching(tf_keras.Model(list(inputs.values()), output, name=student.name), matched)
 
@@ -94,7 +94,7 @@ def _frozen(teacher: tf_keras.Model) -> tf_keras.Model:
     for layer in (part for part in frozen.submodules if isinstance(part, tf_keras.layers.Layer)):
         layer._callable_losses.clear()  # one for each regularized weight; Keras has no other way to it
         layer._losses.clear()  # what the activities of the copy's own inputs cost
-        layer.activity_regularizer = None
+        layer._activity_regularizer = None  # wrappers such as Bidirectional only read it from the layer in them
     return frozen
 
 

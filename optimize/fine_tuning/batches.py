@@ -6,6 +6,8 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from tfx_edge.optimize.fine_tuning.data_checks import check_dataset
+from tfx_edge.optimize.model_copy import output_keys
 from tfx_edge.schemas import EdgeError, FineTuningConfig
 
 
@@ -38,19 +40,18 @@ def as_inputs(model: tf_keras.Model, batches: tf.data.Dataset) -> tf.data.Datase
     return batches.map(fit, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
 
-def check_elements(model: tf_keras.Model, dataset: tf.data.Dataset, config: FineTuningConfig) -> None:
+def check_elements(model: tf_keras.Model, dataset: tf.data.Dataset, config: FineTuningConfig, what: str = "training") -> None:
     """Checks that single examples fit a model; see `input_batches`."""
-    if not isinstance(dataset, tf.data.Dataset):
-        raise EdgeError(f"the training examples are a {type(dataset).__name__}; expected a tf.data.Dataset of (features by name, label)")
+    check_dataset(dataset, what)
     element = dataset.element_spec
     if not (isinstance(element, tuple) and len(element) == 2 and isinstance(element[0], dict)):
-        raise EdgeError(f"training examples are {element!r:.200}; expected (features by name, label) for each example")
+        raise EdgeError(f"{what} examples are {element!r:.200}; expected (features by name, label) for each example")
     features, label = element
     _check_labels(model, label, config)
     missing = [name for name in model.input_names if name not in features]
     if missing:
         raise EdgeError(
-            f"the training examples: no feature {', '.join(map(repr, missing))}, which model {model.name!r} takes; there are "
+            f"the {what} examples: no feature {', '.join(map(repr, missing))}, which model {model.name!r} takes; there are "
             f"{', '.join(map(repr, sorted(features)))}; inputs must be named as the transformed features"
         )
     for name, spec in zip(model.input_names, model.inputs, strict=True):
@@ -67,14 +68,15 @@ def check_elements(model: tf_keras.Model, dataset: tf.data.Dataset, config: Fine
 
 
 def _check_labels(model: tf_keras.Model, label: Any, config: FineTuningConfig) -> None:
-    outputs = f"model {model.name!r} has {len(model.outputs)} outputs ({', '.join(model.output_names)})"
-    if config.output_losses and set(config.output_losses) != set(model.output_names):
+    names = output_keys(model)
+    outputs = f"model {model.name!r} has {len(names)} outputs ({', '.join(names)})"
+    if config.output_losses and set(config.output_losses) != set(names):
         raise EdgeError(f"output_losses names {', '.join(config.output_losses)}, but {outputs}; name a loss for each")
-    if len(model.outputs) != 1 and not config.output_losses:
+    if len(names) != 1 and not config.output_losses:
         raise EdgeError(f"{outputs}; fine-tuning takes a model with one, or a loss for each in FineTuningConfig.output_losses")
     labels = {config.label_key: label}
     if config.output_losses:
-        if not isinstance(label, dict) or set(label) != set(model.output_names):
+        if not isinstance(label, dict) or set(label) != set(names):
             have = ", ".join(sorted(label)) if isinstance(label, dict) else _about(label)
             raise EdgeError(f"the labels of the training examples are {have}; expected one by the name of each output: {outputs}")
         labels = label

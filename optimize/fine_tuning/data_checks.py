@@ -1,17 +1,43 @@
 """Whether there are examples, of the right kind, and labels that a loss can compare with the outputs."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
+from numpy.typing import NDArray
 
 from tfx_edge.optimize.error_text import one_line
+from tfx_edge.optimize.model_copy import output_keys
 from tfx_edge.schemas import EdgeError, FineTuningConfig
 
 _SPARSE = "sparse_categorical_crossentropy"
 _REGRESSIONS = {"mean_squared_error", "mean_absolute_error", "huber", "log_cosh", "mean_squared_logarithmic_error"}
 _ELEMENTWISE = _REGRESSIONS | {"categorical_crossentropy", "binary_crossentropy", "hinge", "squared_hinge", "categorical_hinge"}
+
+_VALUES: dict[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.bool_]]]] = {
+    _SPARSE: ("classes as whole numbers", lambda values: values != np.floor(values)),
+    **dict.fromkeys(("binary_crossentropy", "categorical_crossentropy"), ("0 to 1", lambda values: ~((values >= 0) & (values <= 1)))),
+}
+
+
+def check_dataset(dataset: Any, what: str) -> None:
+    """Checks that examples are a dataset at all.
+
+    Args:
+        dataset: whatever the user gave.
+        what: training or validation, for the error.
+
+    Raises:
+        EdgeError: it is something else; the text says how to make one.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise EdgeError(
+            f"the {what} examples are a {type(dataset).__name__}; expected a tf.data.Dataset of (features by name, label), one example an "
+            "element; make one: tf.data.Dataset.from_tensor_slices((features, labels))"
+        )
 
 
 def check_examples(training: tf.data.Dataset, validation: tf.data.Dataset | None, config: FineTuningConfig) -> None:
@@ -47,14 +73,45 @@ def check_loss(model: tf_keras.Model, label: Any, loss: Any, config: FineTuningC
     Raises:
         EdgeError: they don't fit.
     """
-    losses = loss if isinstance(loss, dict) else {model.output_names[0]: loss}
-    labels = label if isinstance(label, dict) else {model.output_names[0]: label}
-    for name, output in zip(model.output_names, model.outputs, strict=True):
+    names = output_keys(model)
+    losses = loss if isinstance(loss, dict) else {names[0]: loss}
+    labels = label if isinstance(label, dict) else {names[0]: label}
+    for name, output in zip(names, model.outputs, strict=True):
         if name in losses and name in labels:
             key = name if isinstance(label, dict) else config.label_key
             _check_shape(key, labels[name].shape, output.shape[1:], loss_name(losses[name]))
     if config.class_weights is not None:
-        _check_class_weights(model, loss_name(losses[model.output_names[0]]), config)
+        _check_class_weights(model, loss_name(losses[names[0]]), config)
+
+
+def check_label_values(model: tf_keras.Model, dataset: tf.data.Dataset, loss: Any, config: FineTuningConfig) -> None:
+    """Checks the labels of the first batch where a loss would take any number without a word.
+
+    Args:
+        model: the one to train.
+        dataset: of single examples, not empty.
+        loss: see `training_loss`.
+        config: the batch size; `label_key` for errors.
+
+    Raises:
+        EdgeError: a class isn't a whole number, or a label of a binary or categorical cross-entropy isn't from 0 to 1.
+    """
+    names = output_keys(model)
+    losses = loss if isinstance(loss, dict) else {names[0]: loss}
+    checked = {name: loss_name(one) for name, one in losses.items() if loss_name(one) in _VALUES}
+    if not checked:
+        return
+    try:
+        _, labels = next(iter(dataset.batch(config.batch_size).take(1)))
+    except (tf.errors.OpError, TypeError, ValueError):
+        return  # examples that don't batch are told of where they are trained on
+    for name, kind in checked.items():
+        values = (labels[name] if isinstance(labels, dict) else labels).numpy().reshape(-1)
+        expected, wrong = _VALUES[kind]
+        bad = values[wrong(values)]
+        if bad.size:
+            key = name if isinstance(labels, dict) else config.label_key
+            raise EdgeError(f"label {key!r}: the value {bad[0]:g} under loss {kind}; expected {expected}; take another loss, or encode it")
 
 
 def loss_name(loss: Any) -> str:

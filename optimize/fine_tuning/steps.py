@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from tfx_edge.optimize.error_text import one_line
+from tfx_edge.optimize.fine_tuning.data_checks import check_dataset
 from tfx_edge.optimize.fine_tuning.order import hold_out
 from tfx_edge.schemas import EdgeError, FineTuningConfig
 
@@ -56,6 +57,7 @@ def count_steps(dataset: tf.data.Dataset, config: FineTuningConfig) -> int:
     Raises:
         EdgeError: the dataset is empty, endless or can't be read.
     """
+    check_dataset(dataset, "training")
     return steps_of(count_examples(hold_out(dataset, config)[0], config), config)
 
 

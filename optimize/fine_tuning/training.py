@@ -14,7 +14,7 @@ from tfx_edge.optimize.fine_tuning.augmentation import augment
 from tfx_edge.optimize.fine_tuning.batches import as_inputs, check_elements
 from tfx_edge.optimize.fine_tuning.checkpoint import Checkpoint, TrainingHistory, whose_training
 from tfx_edge.optimize.fine_tuning.class_weights import class_weights
-from tfx_edge.optimize.fine_tuning.data_checks import check_examples, check_loss
+from tfx_edge.optimize.fine_tuning.data_checks import check_examples, check_label_values, check_loss
 from tfx_edge.optimize.fine_tuning.layer_settings import has_random_layers, training_settings
 from tfx_edge.optimize.fine_tuning.losses import training_loss
 from tfx_edge.optimize.fine_tuning.moving_statistics import recalibrate
@@ -63,12 +63,15 @@ def fine_tune(
     """
     tf_keras.utils.set_random_seed(config.seed)
     check_elements(model, dataset, config)
+    if validation is not None:
+        check_elements(model, validation, config, "validation")
     source = compiled_like or model
     loss = training_loss(source, config)
     check_loss(model, dataset.element_spec[1], loss, config)
     _check_split(config, validation)
     training, validation = hold_out(dataset, config, validation)
     check_examples(training, validation, config)
+    check_label_values(model, training, loss, config)
     _make_folders(config)
     steps = steps_of(count_examples(training, config), config) if needs_steps(config) else 0
     model.compile(**{**compile_arguments(source), "optimizer": make_optimizer(config, steps), "loss": loss})

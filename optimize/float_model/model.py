@@ -33,7 +33,7 @@ class FloatModel:
         """Runs one batch.
 
         Args:
-            features: `[n, ...]` each, by feature name; may hold more than the model takes.
+            features: `[n, ...]` each, arrays or tensors by feature name; may hold more than the model takes.
 
         Returns:
             The outputs `[n, ...]` by name.
@@ -41,7 +41,7 @@ class FloatModel:
         Raises:
             EdgeError: an input has no feature, or one of another shape or kind.
         """
-        batch = self.signature.feed(features)
+        batch = self.signature.feed({name: _array(name, values) for name, values in features.items()})
         return {k: v.numpy() for k, v in self.function(**{s.name: _tensor(batch[s.name], s) for s in self.signature.inputs}).items()}
 
     def save(self, path: str) -> None:
@@ -76,6 +76,14 @@ def named_spec(name: str, tensor: Any) -> TensorSpec:
     """The spec of a tensor or tf.TensorSpec; its first dimension is the batch and may be of any size."""
     shape = tensor.shape.as_list()
     return TensorSpec(name=name, shape=(None, *shape[1:]), dtype=tf.as_dtype(tensor.dtype).name)
+
+
+def _array(name: str, values: Any) -> NDArray[Any]:
+    if isinstance(values, tf.Tensor) and hasattr(values, "numpy"):
+        return np.asarray(values.numpy())
+    if isinstance(values, (tf.Tensor, tf.RaggedTensor, tf.SparseTensor)):
+        raise EdgeError(f"feature {name!r} is a {type(values).__name__} without values or a fixed shape; expected an array [n, ...]")
+    return np.asarray(values)
 
 
 def _tensor(value: NDArray[Any], spec: TensorSpec) -> tf.Tensor:

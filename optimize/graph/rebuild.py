@@ -17,6 +17,7 @@ import tf_keras
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.graph.names import is_nested, unique_names
 from tfx_edge.optimize.graph.operator import as_operator, is_operator
+from tfx_edge.optimize.half_precision import float32_config, half_layers
 from tfx_edge.optimize.model_copy import check_kind, twin
 from tfx_edge.schemas import EdgeError
 
@@ -27,15 +28,16 @@ Replace = Callable[[Layer, Any, dict[str, Any]], Any]
 
 
 def is_flat(model: tf_keras.Model) -> bool:
-    """Whether a model holds neither nested models nor operator layers: what `rebuild` gives."""
-    return not any(is_nested(layer) or is_operator(layer) for layer in model.layers)
+    """Whether a model holds neither nested models nor operator layers nor ones that compute in 16 bits: what `rebuild` gives."""
+    return not any(is_nested(layer) or is_operator(layer) for layer in model.layers) and not any(half_layers(model))
 
 
 def rebuild(model: tf_keras.Model, replace: Replace | None = None) -> tf_keras.Model:
     """Makes a flat model with the same inputs, outputs and weights, calling `replace` in place of each layer call.
 
-    Nested models are flattened first, their layers' names made unique, and operators between layers become `Operator` layers; so
-    `replace` sees single layers with the names that the result has. A model of neither kind is walked as it is.
+    Nested models are flattened first, their layers' names made unique, operators between layers become `Operator` layers, and layers
+    that compute in 16 bits do so in float32; so `replace` sees single layers with the names that the result has. A model without
+    these is walked as it is.
 
     Args:
         model: functional or Sequential Keras 2, built; stays as it is.
@@ -115,7 +117,7 @@ class _Walk:
                 operator, inputs = as_operator(layer, name, inputs, kwargs)
                 return self._twins.setdefault(id(layer), (layer, operator))[1](inputs)
             if id(layer) not in self._twins:
-                self._twins[id(layer)] = (layer, twin(layer, name=name))
+                self._twins[id(layer)] = (layer, twin(layer, **{**float32_config(layer.get_config()), "name": name}))
             return self._twins[id(layer)][1](inputs, **kwargs)
         except EdgeError:
             raise

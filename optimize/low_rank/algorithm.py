@@ -6,12 +6,14 @@ import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
+from tfx_edge.optimize.frozen import way_out
 from tfx_edge.optimize.graph import rebuild
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.low_rank.choice import Candidate, Ranks, choose_ranks, find_candidates
 from tfx_edge.optimize.low_rank.layers import Factored, factored
-from tfx_edge.optimize.model_copy import check_kind, compile_like
+from tfx_edge.optimize.model_copy import compile_like
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, LayerFactorization, LowRankConfig, LowRankReport
 
@@ -37,10 +39,9 @@ def factorize(
         EdgeError: the model can't be rebuilt, a pattern matches nothing, no layer can be factorized or saves enough, the weights
             aren't finite, or the examples don't fit.
     """
+    check_inputs(model, dataset, validation)
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)
-    check_kind(model)
     flat = rebuild(model)
-    check_finite(flat.weights, f"model {model.name!r}")
     candidates = find_candidates(flat, config)
     ranks = choose_ranks(candidates, config)
     _check_any(model, candidates, ranks)
@@ -69,7 +70,8 @@ def _check_any(model: tf_keras.Model, candidates: tuple[Candidate, ...], ranks: 
     if not any(r.ranks for r in ranks):
         why = "; ".join(f"{c.layer.name}: {_reason(c, r)}" for c, r in zip(candidates, ranks, strict=True)) or "it has no weights"
         raise EdgeError(
-            f"model {model.name!r}: no layer can be factorized with a saving ({why}); keep less energy, lower min_saving, or select others"
+            f"model {model.name!r}: no layer can be factorized with a saving ({why}); keep less energy, lower min_saving, or "
+            f"{way_out([c.reason for c in candidates])}"
         )
 
 

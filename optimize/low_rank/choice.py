@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import tf_keras
 
+from tfx_edge.optimize.frozen import FROZEN, is_frozen
 from tfx_edge.optimize.layer_calls import LayerCall, layer_calls
 from tfx_edge.optimize.layer_patterns import UNSELECTED, check_patterns, is_selected
 from tfx_edge.optimize.low_rank.factors import Array, channel_matrices, rank_for, spatial_matrix
@@ -108,9 +109,11 @@ def _within(candidates: Sequence[Candidate], budget: MacBudget, min_saving: floa
         return [_ranks(candidate, energy, min_saving) for candidate in candidates]
 
     def share(ranks: Sequence[Ranks]) -> float:
-        return sum(r.macs for c, r in zip(candidates, ranks, strict=True) if c.method is not None) / now if now else 1.0
+        return sum(r.macs for c, r in zip(candidates, ranks, strict=True) if c.method is not None) / now
 
     low, high = 0.0, 1.0
+    if not selected:
+        return at(high)
     if share(at(low)) > budget.share:
         raise EdgeError(
             f"rank.share {budget.share}: even at rank 1 the selected layers keep {share(at(low)):.3g} of their multiplications; "
@@ -134,6 +137,8 @@ def _method(layer: tf_keras.layers.Layer, config: LowRankConfig) -> tuple[Method
     kind = type(layer)
     if not is_selected(layer.name, config.layers):
         return None, UNSELECTED.format("layers")
+    if is_frozen(layer):
+        return None, FROZEN
     if kind not in (tf_keras.layers.Dense, tf_keras.layers.Conv2D):
         return None, f"only Dense and Conv2D are factorized, it is a {kind.__name__}"
     if layer.kernel_constraint is not None:

@@ -12,6 +12,7 @@ from tfx_edge.optimize.float_model.made_up_features import make_examples
 from tfx_edge.optimize.graph import is_flat, rebuild
 from tfx_edge.optimize.graph.names import is_nested
 from tfx_edge.optimize.graph.operator import is_operator
+from tfx_edge.optimize.half_precision import half_layers, policy_of
 from tfx_edge.optimize.model_copy import check_kind
 from tfx_edge.optimize.preparation.recurrent import LONGEST, becomes_loop, is_recurrent
 from tfx_edge.optimize.preparation.refusals import refuse_impossible
@@ -21,14 +22,15 @@ from tfx_edge.schemas import EdgeError, LeftLayer, PreparationReport, Rewrite
 Layer: TypeAlias = tf_keras.layers.Layer
 
 _TOLERANCE = 1e-5  # of a value's size, and of 1 for smaller ones: what rounding in float32 costs
+_HALF_TOLERANCE = 0.05  # likewise, in 16 bits: each layer rounds to 3 digits, bfloat16 to 2
 
 
 def prepare(model: tf_keras.Model, examples: Mapping[str, NDArray[Any]] | None = None) -> tuple[tf_keras.Model, PreparationReport]:
     """Rewrites the layers of a model that a device or a training tool doesn't take into equal ones.
 
-    Nested models are flattened, operators between layers wrapped, preprocessing layers made of operators that LiteRT has;
-    docs/preparation.md lists them. Nothing is trained. A prepared model needs no further rewrite, and the same model gives the same
-    result.
+    Nested models are flattened, operators between layers wrapped, layers that compute in 16 bits brought to float32, preprocessing
+    layers made of operators that LiteRT has; docs/preparation.md lists them. Nothing is trained. A prepared model needs no further
+    rewrite, and the same model gives the same result.
 
     Args:
         model: functional or Sequential Keras 2, built; stays as it is.
@@ -45,14 +47,15 @@ def prepare(model: tf_keras.Model, examples: Mapping[str, NDArray[Any]] | None =
     check_kind(model)
     refuse_impossible(model)
     flat = model if is_flat(model) else rebuild(model)
-    rewrites = (*_flattened(model), *_ruled(flat))
+    half = tuple(_widened(model))
+    rewrites = (*_flattened(model), *half, *_ruled(flat))
     left = tuple(_left(flat))
     if not rewrites:
         return model, PreparationReport(left=left)
     prepared = rebuild(flat, _Rewriter())
     features = make_examples(flat) if examples is None else examples
     _require_finite(model, features)
-    difference = _compare(model, prepared, features, rewrites)
+    difference = _compare(model, prepared, features, rewrites, _HALF_TOLERANCE if half else _TOLERANCE)
     config = model.get_compile_config()
     if config is not None:
         prepared.compile_from_config(config)
@@ -102,6 +105,17 @@ def _flattened(model: tf_keras.Model) -> Iterator[Rewrite]:
             )
 
 
+def _widened(model: tf_keras.Model) -> Iterator[Rewrite]:
+    for layer in half_layers(model):
+        if not is_operator(layer):
+            yield Rewrite(
+                layer=layer.name,
+                type=type(layer).__name__,
+                became="itself, in float32",
+                reason=f"its dtype policy {policy_of(layer)!r} computes in 16 bits, which needs Flex; its weights are float32 already",
+            )
+
+
 def _ruled(flat: tf_keras.Model) -> Iterator[Rewrite]:
     for layer in flat.layers:
         rule = rule_for(layer)
@@ -148,13 +162,16 @@ def _require_finite(model: tf_keras.Model, features: Mapping[str, NDArray[Any]])
             )
 
 
-def _compare(model: tf_keras.Model, prepared: tf_keras.Model, features: Mapping[str, NDArray[Any]], rewrites: tuple[Rewrite, ...]) -> float:
+def _compare(
+    model: tf_keras.Model, prepared: tf_keras.Model, features: Mapping[str, NDArray[Any]], rewrites: tuple[Rewrite, ...], tolerance: float
+) -> float:
     """The largest difference of any output; refuses one that rounding doesn't explain."""
     wanted, found = from_keras_model(model).predict(features), from_keras_model(prepared).predict(features)
     largest = 0.0
     for name, want in wanted.items():
-        difference = np.abs(found[name].astype(np.float64) - want)
-        if found[name].shape != want.shape or not np.all(difference <= _TOLERANCE * np.maximum(1.0, np.abs(want))):
+        want = want.astype(np.float64)
+        difference = np.abs(found[name] - want)
+        if found[name].shape != want.shape or not np.all(difference <= tolerance * np.maximum(1.0, np.abs(want))):
             layers = ", ".join(f"{r.layer!r} ({r.type})" for r in rewrites)
             raise EdgeError(
                 f"model {model.name!r}: after rewriting {layers} output {name!r} differs by {np.max(difference):.3g}; "

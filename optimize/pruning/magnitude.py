@@ -5,7 +5,7 @@ import tensorflow_model_optimization as tfmot
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.model_copy import compile_like, copy_model, largest_difference
 from tfx_edge.optimize.pruning.selection import Choice, choose_layers
@@ -13,6 +13,7 @@ from tfx_edge.optimize.pruning.sensitivity import scan_kernels, with_targets
 from tfx_edge.optimize.pruning.smallest import zero_smallest
 from tfx_edge.optimize.pruning.sparsity import report_sparsity
 from tfx_edge.optimize.pruning.wrapper import wrap_layers
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, PruningConfig, SparsityReport
 
@@ -37,9 +38,9 @@ def zero_weights(
         EdgeError: the model can't be pruned, a pattern matches nothing, the model's weights aren't finite, or the examples
             don't fit.
     """
+    check_inputs(model, dataset, validation)
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)  # layers that draw numbers may seed themselves when they are made
     copy = copy_model(model)
-    check_finite(copy.weights, f"model {model.name!r}")
     choices = choose_layers(copy, config)
     sensitivity = None
     if config.sensitivity is not None:

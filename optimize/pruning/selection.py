@@ -6,6 +6,7 @@ import tf_keras
 from tensorflow_model_optimization.python.core.sparsity.keras.pruning_policy import PruneForLatencyOnXNNPack
 
 from tfx_edge.optimize.error_text import one_line
+from tfx_edge.optimize.frozen import FROZEN, is_frozen, way_out
 from tfx_edge.optimize.pruning.layer_targets import layer_targets
 from tfx_edge.optimize.pruning.wrapper import PrunedLayer
 from tfx_edge.schemas import EdgeError, PruningConfig
@@ -52,7 +53,8 @@ def choose_layers(model: tf_keras.Model, config: PruningConfig) -> tuple[Choice,
     if not any(choice.pruned for choice in choices):
         reasons = "; ".join(f"{c.layer}: {c.reason}" for c in choices if not c.reason.startswith("no pattern"))
         raise EdgeError(
-            f"layers {list(config.layers)}: no layer of model {model.name!r} that matches can be pruned ({reasons}); select others"
+            f"layers {list(config.layers)}: no layer of model {model.name!r} that matches can be pruned ({reasons}); "
+            f"{way_out([c.reason for c in choices])}"
         )
     return tuple(choices)
 
@@ -62,6 +64,8 @@ def _prunable_weights(layer: tf_keras.layers.Layer) -> tuple[tuple[int, ...], st
     kind = type(layer).__name__
     if not layer.weights:
         return (), "it has no weights"
+    if is_frozen(layer):
+        return (), FROZEN
     if isinstance(layer, tf_keras.Model):
         return (), "it is a nested model, and tfmot prunes single layers; flatten it with tfx_edge.optimize.preparation.prepare(model)"
     try:

@@ -15,7 +15,7 @@ from tensorflow_model_optimization.python.core.quantization.keras.quantize_wrapp
 
 from tfx_edge.optimize.error_text import one_line
 from tfx_edge.optimize.fine_tuning import count_steps, fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
 from tfx_edge.optimize.held_patterns import holds
 from tfx_edge.optimize.held_patterns import kernels as kernels_of
 from tfx_edge.optimize.model_copy import compile_like, copy_model
@@ -24,6 +24,7 @@ from tfx_edge.optimize.qat.preserve import Kept, kept
 from tfx_edge.optimize.qat.scheme import EdgeScheme, OneRange
 from tfx_edge.optimize.qat.selection import Choice, choose_layers, takes_range
 from tfx_edge.optimize.qat.splitting import split_separable
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.optimize.weight_pattern import KeepPatterns, distinct_values, pattern_of
 from tfx_edge.schemas import EdgeError, QatConfig, QatLayer, QatReport
 
@@ -66,10 +67,10 @@ def train_quantized(
         EdgeError: the model can't be quantized, a pattern matches nothing, the model's weights aren't finite, or the examples
             don't fit.
     """
+    check_inputs(model, dataset, validation)
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)
     copy = copy_model(model)  # a failed attempt of tfmot's may leave layers changed
     _require_names(copy)
-    check_finite(copy.weights, f"model {model.name!r}")
     choices = choose_layers(copy, config)
     count_steps(dataset, config.fine_tuning)  # an empty dataset is an error before the model is rebuilt
     separable = [c.layer for c in choices if c.quantized and c.type == "SeparableConv2D"]
@@ -79,6 +80,7 @@ def train_quantized(
         for layer in quantized.layers:
             if isinstance(getattr(layer, "layer", layer), tf_keras.layers.BatchNormalization):
                 layer.trainable = False
+    _keep_frozen(quantized)
     kernels = tuple(_kernels(quantized, config))
     patterns = [(k.variable, pattern_of(k.before, zeros="sparsity" in k.kept, shared="clusters" in k.kept)) for k in kernels if k.kept]
     fine_tune(quantized, dataset, config.fine_tuning, compiled_like=model, callbacks=[KeepPatterns(patterns)], validation=validation)
@@ -141,6 +143,14 @@ def _takes_one_range(layer: tf_keras.layers.Layer, config: QatConfig) -> bool:
 
 def _wrappers(model: tf_keras.Model) -> Iterator[QuantizeWrapper]:
     yield from (layer for layer in model.layers if isinstance(layer, QuantizeWrapper))
+
+
+def _keep_frozen(model: tf_keras.Model) -> None:
+    """Takes the kernels of frozen layers from training, which tfmot's wrapper adds to it whatever the layer says."""
+    for wrapper in _wrappers(model):
+        if not wrapper.layer.trainable:
+            wrapper._non_trainable_weights.extend(wrapper._trainable_weights)
+            wrapper._trainable_weights.clear()
 
 
 def _kernels(model: tf_keras.Model, config: QatConfig) -> Iterator[_Kernel]:

@@ -240,3 +240,30 @@ def test_the_penalties_of_a_frozen_teacher_are_no_part_of_the_loss():
 
     plain = {"kernel_regularizer": None, "activity_regularizer": None}
     np.testing.assert_allclose(losses(kernel_regularizer="l2", activity_regularizer="l1"), losses(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "inner"), [(layers.Bidirectional, layers.SimpleRNN), (layers.TimeDistributed, layers.Dense)], ids=["both", "distributed"]
+)
+def test_layers_in_wrappers_teach_without_their_penalties_and_are_scaled(wrapper, inner):
+    penalties = {"kernel_regularizer": "l2", "activity_regularizer": "l1"}
+    wrapped = wrapper(inner(4, **penalties), name="wrapped")
+    teacher = tf_keras.Sequential(
+        [layers.InputLayer((6, 1), name="x"), wrapped, layers.Flatten(), layers.Dense(3, "softmax", name="head", **penalties)]
+    )
+    teacher.compile("sgd", "sparse_categorical_crossentropy")
+    examples = tf.data.Dataset.from_tensor_slices(({"x": X[:40, :, None]}, TRUTH[:40]))
+
+    def plain(_):
+        return tf_keras.Sequential([layers.InputLayer((6, 1), name="x"), layers.Flatten(), layers.Dense(3, "softmax")])
+
+    _, report = distill(teacher, examples, config(alpha=1.0, tuning={"epochs": 1}), student_fn=plain)
+    assert report.losses["loss"] == pytest.approx(report.losses["teacher_loss"], rel=1e-5)
+    student = scaled_student(teacher, ScaledStudent(width=0.5))
+    assert student.get_layer("wrapped").output_shape[-1] == teacher.get_layer("wrapped").output_shape[-1] / 2
+
+
+@pytest.mark.parametrize(("given", "text"), [(tf_keras.Sequential(), "a model"), ("module.student", "a str")])
+def test_a_student_fn_that_is_no_function_is_refused(teacher, given, text):
+    with pytest.raises(EdgeError, match=f"student_fn is {text}, not a function; give a function of the teacher that makes the student"):
+        distill(teacher, data(), config(), student_fn=given)

@@ -129,7 +129,7 @@ def test_noise_is_normal_with_the_given_deviation():
 @pytest.mark.parametrize(
     ("augmentation", "text"),
     [
-        (ImageAugmentation(feature="g"), "no such feature; there are 'f', 'other'"),
+        (ImageAugmentation(feature="g", zoom=0.1), "no such feature; there are 'f', 'other'"),
         (ImageAugmentation(feature="f", zoom=0.1), r"float32 of shape \(20,\).*kind 'image' takes"),
         (TextAugmentation(feature="f", swap=0.1), "kind 'text' takes integers"),
         (SignalAugmentation(feature="other", noise=0.1), "int64.*kind 'signal' takes floats"),

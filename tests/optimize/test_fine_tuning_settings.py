@@ -117,7 +117,7 @@ def test_given_class_weights_multiply_the_loss_of_their_class():
 
 
 def test_balanced_weights_for_a_number_to_regress_are_refused():
-    with pytest.raises(EdgeError, match=r"label 'y': the value 1.5 is no class"):
+    with pytest.raises(EdgeError, match=r"label 'y': the value 1.5 under loss sparse_categorical_crossentropy"):
         fine_tune(network(), data(y=(Y + 0.5).astype(np.float32)), config(class_weights="balanced"))
 
 

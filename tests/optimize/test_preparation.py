@@ -103,6 +103,7 @@ def test_a_prepared_model_is_equal_pruned_everywhere_converted_to_builtins_and_q
     labels = np.arange(64) % 2
     dataset = tf.data.Dataset.from_tensor_slices((features, labels))
     tuning = FineTuningConfig(label_key="label", epochs=2, batch_size=16)
+    prepared.trainable = True  # frozen layers would be left
     pruned, sparsity = prune(prepared, dataset, PruningConfig(target_sparsity=0.5, fine_tuning=tuning))
     kernels = {layer.layer for layer in sparsity.layers if layer.pruned}
     assert kernels == ({"deep", "tips"} if model.name == "taxi" else {"conv", "separable", "hidden", "scores"})

@@ -13,6 +13,7 @@ from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.optimize.pruning.allocation import allocate
 from tfx_edge.optimize.pruning.smallest import zero_smallest
+from tfx_edge.optimize.pruning.wrapper import wrap_layers
 from tfx_edge.schemas import (
     Block,
     ConfigError,
@@ -105,6 +106,24 @@ def test_blocks_are_ranked_by_the_mean_or_the_greatest_of_their_magnitudes():
     kernel = np.array([[4.0, 0.1, 3, -3], [0.1, 0.1, 3, 3]])
     np.testing.assert_array_equal(zero_smallest(kernel, 0.5, Block(inputs=2, outputs=2)) != 0, [[0, 0, 1, 1]] * 2)
     np.testing.assert_array_equal(zero_smallest(kernel, 0.5, Block(inputs=2, outputs=2, pooling="maximum")) != 0, [[1, 1, 0, 0]] * 2)
+
+
+@pytest.mark.parametrize("pooling", ["average", "maximum"])
+@pytest.mark.parametrize(("units", "block"), [(1, (4, 1)), (1, (1, 1)), (2, (16, 1)), (4, (2, 4))], ids=str)
+def test_a_kernel_with_a_side_of_one_element_or_one_block_is_pruned_while_it_trains(units, block, pooling):
+    inputs = tf_keras.Input((16,), name="x")
+    head = tf_keras.Model(inputs, layers.Dense(units, use_bias=False, kernel_initializer="ones", name="head")(inputs))
+    weights = np.arange(1.0, 16 * units + 1).reshape(16, units)
+    head.set_weights([weights])
+    rows, columns = block
+    granularity = Block(inputs=rows, outputs=columns, pooling=pooling)
+    wrapped = wrap_layers(head, {"head": 0.5}, config(0.5, granularity, schedule=ConstantSparsity()), steps=1)
+    wrapper = wrapped.get_layer("head")
+    wrapper.pruning_step.assign(1)
+    wrapper.pruning_obj.conditional_mask_update()
+    wrapper.pruning_obj.weight_mask_op()
+    np.testing.assert_array_equal(wrapper.layer.kernel != 0, zero_smallest(weights, 0.5, granularity) != 0)
+    assert (wrapper.layer.kernel.numpy() == 0).mean() == pytest.approx(0.5)
 
 
 def test_blocks_that_do_not_divide_a_kernel_leave_it():

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_keras
 
 from tfx_edge.optimize.fine_tuning import fine_tune, input_batches
-from tfx_edge.optimize.finite import check_finite, check_trained
+from tfx_edge.optimize.finite import check_trained
 from tfx_edge.optimize.held_patterns import held_patterns
 from tfx_edge.optimize.macs import count_macs
 from tfx_edge.optimize.model_copy import compile_like, copy_model, largest_difference
@@ -16,6 +16,7 @@ from tfx_edge.optimize.pruning.filters.groups import Group, group_filters
 from tfx_edge.optimize.pruning.filters.ranking import rank_filters, smallest
 from tfx_edge.optimize.pruning.filters.removal import smaller_model, zeroed_weights
 from tfx_edge.optimize.pruning.sensitivity import Unit, Weights, scan
+from tfx_edge.optimize.technique_inputs import check_inputs
 from tfx_edge.optimize.weight_pattern import KeepPatterns
 from tfx_edge.schemas import EdgeError, FilterReport, Filters, LayerFilters, PruningConfig, SensitivityReport
 
@@ -45,9 +46,9 @@ def remove_filters(
     Raises:
         EdgeError: as `prune` does.
     """
+    check_inputs(model, dataset, validation)
     tf_keras.utils.set_random_seed(config.fine_tuning.seed)
     copy = copy_model(model)
-    check_finite(copy.weights, f"model {model.name!r}")
     channels = follow_channels(copy)
     scores = rank_filters(copy, channels, granularity.criterion)
     groups, left = group_filters(copy, channels, config, scores)

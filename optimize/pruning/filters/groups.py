@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import tf_keras
 
+from tfx_edge.optimize.frozen import FROZEN, is_frozen, way_out
 from tfx_edge.optimize.pruning.filters.channels import Channels, Ids
 from tfx_edge.optimize.pruning.layer_targets import layer_targets
 from tfx_edge.schemas import EdgeError, PruningConfig
@@ -48,7 +49,8 @@ def group_filters(
     for name, ids in channels.filters.items():
         fixed = next((channels.fixed[int(key)] for key in ids if int(key) in channels.fixed), "")
         unranked = "" if all(int(key) in scores for key in ids) else "no BatchNormalization with a scale reads its filters"
-        reason = unselected.get(name) or fixed or unranked
+        frozen = FROZEN if is_frozen(model.get_layer(name)) else ""
+        reason = unselected.get(name) or frozen or fixed or unranked
         if reason:
             left[name] = reason
     _spread(channels, left)
@@ -62,7 +64,8 @@ def group_filters(
     if not together:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left.items() if name in targets)
         raise EdgeError(
-            f"layers {list(config.layers)}: no layer of model {model.name!r} that matches can lose filters ({reasons}); select others"
+            f"layers {list(config.layers)}: no layer of model {model.name!r} that matches can lose filters ({reasons}); "
+            f"{way_out(left.values())}"
         )
     return tuple(Group(names, np.array(ids, np.int64), min(targets[name] for name in names)) for names, ids in together.items()), left
 
