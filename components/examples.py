@@ -131,47 +131,70 @@ def misfit_text(feature: str, have: str, want: str) -> str:
     )
 
 
-class ReadExamples(beam.PTransform):
-    """Reads sources from a pipeline as serialized tf.Examples, whatever their payload format.
+def read_examples(pipeline: beam.Pipeline, sources: Sequence[tfxio.TFXIO], label: str = "Read") -> list[PCollection[bytes]]:
+    """Reads sources as serialized tf.Examples, whatever their payload format: a collection for each source.
 
-    Equal tf.Examples give equal bytes: features in the order of their names. TFX and TensorFlow write them in an order
-    that changes from record to record, so the bytes in the files say nothing about equality.
+    Equal tf.Examples give equal bytes: features in the order of their names, those without values left out. TFX and TensorFlow
+    write them in an order that changes from record to record, and a feature without values in three ways, so the bytes in the
+    files say nothing about equality. They aren't flattened, since Beam's local runners would keep them all before they read on.
 
     Raises, in a worker:
         EdgeError: a record isn't a tf.Example, or can't be made one.
     """
+    return [_read(pipeline, source, f"{label}[{i}]") for i, source in enumerate(sources)]
 
-    def __init__(self, sources: Sequence[tfxio.TFXIO]) -> None:
-        super().__init__()
-        self.sources = list(sources)
 
-    def expand(self, pipeline: beam.Pipeline) -> PCollection[bytes]:
-        records = []
-        for i, source in enumerate(self.sources):
-            if isinstance(source, tf_example_record.TFExampleRecord):
-                records.append(pipeline | f"Read[{i}]" >> source.RawRecordBeamSource())
-            else:
-                batches = pipeline | f"Read[{i}]" >> source.BeamSource()
-                records.append(batches | f"Encode[{i}]" >> beam.FlatMap(_encode).with_output_types(bytes))
-        return records | "Flatten" >> beam.Flatten() | "SortFeatures" >> beam.Map(_sort_features).with_output_types(bytes)
+def _read(pipeline: beam.Pipeline, source: tfxio.TFXIO, label: str) -> PCollection[bytes]:
+    if isinstance(source, tf_example_record.TFExampleRecord):
+        records = pipeline | label >> source.RawRecordBeamSource()
+    else:
+        records = pipeline | label >> source.BeamSource() | f"{label}Encode" >> beam.FlatMap(_encode).with_output_types(bytes)
+    return records | f"{label}Canonical" >> beam.Map(_canonical).with_output_types(bytes)
 
 
 def _encode(batch: pa.RecordBatch) -> list[bytes]:
     try:
-        encoded: list[bytes] = example_coder.RecordBatchToExamples(batch)
-    except Exception as error:  # the encoder has no exception of its own
+        columns = [_encodable(column) for column in batch.columns]
+        encoded: list[bytes] = example_coder.RecordBatchToExamples(pa.RecordBatch.from_arrays(columns, names=batch.schema.names))
+    except Exception as error:  # neither the encoder nor pyarrow's casts have an exception of their own
         raise EdgeError(
             f"the examples can't be written as tf.Examples: {_line(error)}; give the component the output of a Transform"
         ) from error
     return encoded
 
 
-def _sort_features(record: bytes) -> bytes:
+def _encodable(column: pa.Array) -> pa.Array:
+    """A column with the one type of each kind that the encoder takes: lists of int64, of float or of bytes.
+
+    Parquet files have others, and a column of single values where each example has one.
+    """
+    kind = column.type.value_type if pa.types.is_large_list(column.type) or pa.types.is_list(column.type) else column.type
+    if kind is column.type and not pa.types.is_nested(kind):
+        column = pa.LargeListArray.from_arrays(np.cumsum([0, *pc.is_valid(column).to_pylist()]), column.drop_null())
+    if pa.types.is_integer(kind):
+        return column.cast(pa.large_list(pa.int64()))
+    if pa.types.is_floating(kind):
+        return column.cast(pa.large_list(pa.float32()))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.large_list(pa.large_binary()))
+    return column
+
+
+def _canonical(record: bytes) -> bytes:
     try:
-        ordered: bytes = tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+        example = tf.train.Example.FromString(record)
     except DecodeError as error:
         raise EdgeError("a record of the examples isn't a tf.Example, as their payload_format says; write them again") from error
+    features = example.features.feature
+    for name in [name for name, feature in features.items() if not _has_values(feature)]:
+        del features[name]
+    ordered: bytes = example.SerializeToString(deterministic=True)
     return ordered
+
+
+def _has_values(feature: tf.train.Feature) -> bool:
+    kind = feature.WhichOneof("kind")
+    return kind is not None and len(getattr(feature, kind).value) > 0
 
 
 def decode(records: Sequence[bytes], schema: schema_pb2.Schema) -> tuple[pa.RecordBatch, tensor_adapter.TensorAdapter]:

@@ -143,7 +143,7 @@ def _shape(tensor: Any) -> tuple[int, ...]:
 
 
 def _dtype(tensor: Any) -> str:
-    return _DTYPES.get(tensor.type, f"UNKNOWN_{tensor.type}")
+    return str(_DTYPES.get(tensor.type, f"UNKNOWN_{tensor.type}"))
 
 
 def _support(model: bytes, profile: TargetProfile) -> TargetSupport:

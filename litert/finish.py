@@ -31,7 +31,13 @@ _INT8 = {
     for name in names.split()
 }
 # The same for float activations and int8 weights with a scale per channel.
-_INT8_WEIGHTS = {"DEPTHWISE_CONV_2D": "2.3.0", "CONV_2D": "2.4.0", "FULLY_CONNECTED": "2.17.0", "EMBEDDING_LOOKUP": "2.18.0"}
+_INT8_WEIGHTS = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1.14.0",
+    "DEPTHWISE_CONV_2D": "2.3.0",
+    "CONV_2D": "2.4.0",
+    "FULLY_CONNECTED": "2.17.0",
+    "EMBEDDING_LOOKUP": "2.18.0",
+}
 _FLOAT16_WEIGHTS = {"DEQUANTIZE": "1.15.0"}
 
 
@@ -62,7 +68,7 @@ def _write_minimum_runtime(parsed: Any) -> None:
         if entry.name == b"min_runtime_version":
             buffer = parsed.buffers[entry.buffer]
             written = bytes(buffer.data).rstrip(b"\0").decode()
-            newest = inspect.newest_version([written, *_needs(parsed)])
+            newest = inspect.newest_version([written, *_needs(parsed), *inspect.int4_runtimes(parsed)])
             buffer.data = np.frombuffer(newest.encode().ljust(16, b"\0"), np.uint8)
 
 

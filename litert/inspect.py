@@ -17,6 +17,12 @@ from tfx_edge.schemas import EdgeError
 # package, is built from TensorFlow 2.22.0-dev0 (its library holds the text), so it has all that 2.21 has.
 _TFLITE_VERSION = "2.21.0"
 
+# Oldest TensorFlow Lite release that computes an operator with 4-bit weights right. Operator versions don't tell: 2.16.2, 2.17.1 and
+# 2.18.1 load a convolution with 4-bit weights and compute garbage without an error; 2.20 was seen right. DEQUANTIZE is refused by
+# 2.17.1 and right in 2.18.1; the rest is after LiteRT's op_version.cc and runtime_version.cc.
+_INT4 = {"DEQUANTIZE": "2.18.0", "EMBEDDING_LOOKUP": "2.18.0", "SLICE": "2.21.0", "CONCATENATION": "2.21.0", "QUANTIZE": "2.21.0"}
+_ANY_INT4, _INT16_INT4, _INT4_BLOCKS = "2.20.0", "2.20.0", "2.21.0"  # 2.21 is the oldest that was seen to compute blocks right
+
 CUSTOM = "custom:"  # what the names of operators begin with that aren't LiteRT's
 
 
@@ -71,16 +77,51 @@ def operator_name(code: Any) -> str:
     return str(_BUILTIN_NAMES.get(number, f"UNKNOWN_{number}"))
 
 
+def named_operators(parsed: Any) -> Iterator[tuple[Any, Any, str, str]]:
+    """The operators of a parsed flatbuffer in its order: graph, operator, LiteRT's name and that of its first output.
+
+    Plans, rules and reports call an operator by these two names. One without an output has an empty one.
+    """
+    for graph in parsed.subgraphs:
+        for op in graph.operators or ():
+            output = graph.tensors[op.outputs[0]].name.decode() if op.outputs is not None and len(op.outputs) else ""
+            yield graph, op, operator_name(parsed.operatorCodes[op.opcodeIndex]), output
+
+
 def minimum_runtime(model: bytes) -> str | None:
-    """The oldest TensorFlow Lite version that has the model's operators, as the converter wrote it; None if it wrote none.
+    """The oldest TensorFlow Lite version that has the model's operators; None if the converter wrote none.
+
+    It is what the converter wrote, or newer where an operator reads 4-bit integers: litert-quantizer leaves operators' versions as they
+    are, so that older runtimes load such a file and compute garbage.
 
     Raises:
-        EdgeError: not a flatbuffer.
+        EdgeError: not a flatbuffer, or a damaged one with 4-bit integers.
     """
-    for name, content in _metadata(parse(model)):
-        if name == "min_runtime_version":
-            return content.rstrip(b"\0").decode() or None
-    return None
+    parsed = parse(model)
+    written = next((content.rstrip(b"\0").decode() for name, content in _metadata(parsed) if name == "min_runtime_version"), "")
+    try:
+        versions = [*([written] if written else []), *int4_runtimes(parsed)]
+    except (AttributeError, IndexError, TypeError) as error:  # a damaged file's indices lead nowhere
+        raise EdgeError(f"a damaged LiteRT flatbuffer ({len(model)} bytes): {error}; export the model again") from error
+    return newest_version(versions) if versions else None
+
+
+def int4_runtimes(parsed: Any) -> set[str]:
+    """The TensorFlow Lite versions that the operators on 4-bit integers of a parsed flatbuffer need."""
+    found: set[str] = set()
+    if not any(t.type == schema.TensorType.INT4 for graph in parsed.subgraphs or () for t in graph.tensors or ()):
+        return found
+    for graph, op, kind, _ in named_operators(parsed):
+        inputs = [graph.tensors[i] for i in op.inputs if i >= 0]
+        four_bits = [t for t in (*inputs, *(graph.tensors[i] for i in op.outputs)) if t.type == schema.TensorType.INT4]
+        if not four_bits:
+            continue
+        found.add(_INT4.get(kind, _ANY_INT4))
+        if any(t.type == schema.TensorType.INT16 for t in inputs):
+            found.add(_INT16_INT4)
+        if any(_in_blocks(t) for t in four_bits):
+            found.add(_INT4_BLOCKS)
+    return found
 
 
 def runtime() -> str:
@@ -134,6 +175,11 @@ def _metadata(parsed: Any) -> Iterator[tuple[str, bytes]]:
     for entry in parsed.metadata or ():
         data = parsed.buffers[entry.buffer].data
         yield entry.name.decode(), b"" if data is None else bytes(data)
+
+
+def _in_blocks(tensor: Any) -> bool:
+    blocks = schema.QuantizationDetails.BlockwiseQuantization
+    return tensor.quantization is not None and tensor.quantization.detailsType == blocks
 
 
 def _version(text: str) -> tuple[int, ...] | None:

@@ -6,48 +6,61 @@
 A plan is plain data that a person can read and edit. Applying it needs no data and gives the same bytes wherever it is done.
 """
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing  # litert-quantizer uses it without importing it, which fails on NumPy 1
-from ai_edge_litert import schema_py_generated as schema
+from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.finish import finish
-from tfx_edge.litert.ranges import activations
-from tfx_edge.litert.recipes import recipe
+from tfx_edge.litert.backends import converter, litert
+from tfx_edge.litert.backends.choice import choose
+from tfx_edge.litert.backends.litert import statistics as _statistics
+from tfx_edge.litert.float_ops import check_integer_only, float_ops, size_reason
+from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.runner import Runner
-from tfx_edge.litert.weights import check_weights, sharing_operators
-from tfx_edge.schemas import EdgeError, FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
-from tfx_edge.schemas.schemes import COMPUTED_IN_FLOAT
+from tfx_edge.litert.weights import check_weights, sharing_operators, undivided_operators
+from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
+
+__all__ = ["apply_plan", "check_fits", "make_plan", "make_trained_plan"]
 
 
 def make_plan(
-    float_model: bytes, config: QuantizationConfig, ranges: TensorRanges | None = None, calibration_digest: str | None = None
+    float_model: bytes,
+    config: QuantizationConfig,
+    ranges: TensorRanges | None = None,
+    calibration_digest: str | None = None,
+    examples: Mapping[str, NDArray[Any]] | None = None,
 ) -> QuantizationPlan:
     """Plans the quantization of a model, and tries it, so that the plan tells which operators stay float.
 
     Args:
         float_model: a float flatbuffer, as `litert.convert` gives it.
         config: the scheme and the types of inputs and outputs.
-        ranges: of every float activation; scheme `int8` needs them, no other reads them.
+        ranges: of every float activation; schemes `int8` and `int16x8` need them, no other reads them.
         calibration_digest: of the data that the ranges come from.
+        examples: `[n, ...]` each, by feature name, on which backend `auto` compares; None takes random ones within the ranges.
 
     Raises:
-        EdgeError: a rule is about no operator of the model; and as `apply_plan` does.
+        EdgeError: a rule is about no operator of the model; `integer_only` and a float tensor is left; and as `apply_plan` does.
     """
     _check_rules(float_model, config)
+    check_weights(float_model, config.scheme, config.rules)
     plan = QuantizationPlan(
         config=config,
-        recipe=recipe(config, sharing_operators(float_model)),
+        recipe=() if config.backend == "converter" else recipe(config, sharing_operators(float_model), _undivided(float_model, config)),
+        backend="converter" if config.backend == "converter" else "litert",
         float_ops=(),
         float_model_digest=inspect.digest(float_model),
         calibration_digest=calibration_digest if config.needs_calibration else None,
     )
-    quantized = apply_plan(float_model, plan, ranges)
-    return plan.model_copy(update={"float_ops": tuple(_float_ops(quantized, plan))})
+    if config.backend == "auto" and plan.recipe:
+        by_converter = plan.model_copy(update={"backend": "converter", "recipe": ()})
+        plans = (plan, by_converter)
+        chosen, reason, quantized = choose(float_model, plans, lambda each: _tried(float_model, each, ranges), ranges, examples)
+        plan = chosen.model_copy(update={"backend_reason": reason})
+    else:
+        quantized = _tried(float_model, plan, ranges)
+    return _described(plan, float_model, quantized)
 
 
 def make_trained_plan(float_model: bytes, quantized: bytes, config: QuantizationConfig) -> QuantizationPlan:
@@ -59,23 +72,43 @@ def make_trained_plan(float_model: bytes, quantized: bytes, config: Quantization
         config: with `qat`.
 
     Raises:
-        EdgeError: LiteRT can't load the quantized flatbuffer.
+        EdgeError: LiteRT can't load the quantized flatbuffer; `integer_only` and a float tensor is left.
     """
     check_weights(float_model, config.scheme)
     Runner(quantized, name="the model after quantization-aware training")
     plan = QuantizationPlan(config=config, method="qat", recipe=(), float_ops=(), float_model_digest=inspect.digest(float_model))
-    return plan.model_copy(update={"float_ops": tuple(_float_ops(quantized, plan))})
+    _check_integer_only(quantized, plan)
+    return _described(plan, float_model, quantized)
+
+
+def _tried(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges | None) -> bytes:
+    """What a plan makes of the model, unless the config demands more."""
+    quantized = apply_plan(float_model, plan, ranges)
+    _check_integer_only(quantized, plan)
+    return quantized
+
+
+def _check_integer_only(quantized: bytes, plan: QuantizationPlan) -> None:
+    if plan.config.integer_only:
+        check_integer_only(quantized, tuple(float_ops(quantized, plan)))
+
+
+def _described(plan: QuantizationPlan, float_model: bytes, quantized: bytes) -> QuantizationPlan:
+    """With what the quantized flatbuffer tells."""
+    ops = tuple(float_ops(quantized, plan))
+    return plan.model_copy(update={"float_ops": ops, "size_reason": size_reason(float_model, quantized, plan)})
+
+
+def _undivided(float_model: bytes, config: QuantizationConfig) -> list[tuple[str, str]]:
+    """The operators whose weights don't divide into blocks of a size that the config or one of its rules asks for."""
+    blocks = {g: size for g in (config.granularity, *(r.granularity for r in config.rules)) if (size := block_size(g))}
+    return sorted({op for size in blocks.values() for op in undivided_operators(float_model, size)})
 
 
 def _check_rules(float_model: bytes, config: QuantizationConfig) -> None:
     if not config.rules:
         return
-    parsed = inspect.parse(float_model)
-    there = [
-        (inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]), graph.tensors[op.outputs[0]].name.decode())
-        for graph in parsed.subgraphs
-        for op in graph.operators or ()
-    ]
+    there = [(kind, output) for _, _, kind, output in inspect.named_operators(inspect.parse(float_model))]
     for rule in config.rules:
         if not any(rule.names(*op) for op in there):
             raise EdgeError(
@@ -107,20 +140,23 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
         ranges: those that the plan was made with; scheme `int8` needs them.
 
     Returns:
-        The flatbuffer, checked to load in LiteRT; `float_model` itself for a plan without a recipe.
+        The flatbuffer, checked to load in LiteRT; `float_model` itself where nothing is to be quantized.
 
     Raises:
         EdgeError: the plan is for another model; scheme `int8` without calibrated ranges, or without one of a tensor; a weight
-            is NaN or doesn't fit the scheme; litert-quantizer can't do what the recipe asks, or LiteRT can't load what comes of it.
+            is NaN or doesn't fit its operator's scheme; the backend can't do what the plan asks, or LiteRT can't load what comes of it.
     """
     check_fits(float_model, plan)
     if plan.method == "qat":
         raise EdgeError("a plan of method 'qat' is carried out by litert.convert with quantized_io, from the model that the training made")
-    check_weights(float_model, plan.config.scheme)
-    if not plan.recipe:
+    check_weights(float_model, plan.config.scheme, plan.config.rules)
+    if plan.backend == "converter":
+        quantized = converter.quantize(float_model, plan.config, ranges)
+    elif plan.recipe:
+        statistics = _statistics(float_model, ranges) if plan.config.needs_ranges else None
+        quantized = litert.quantize(float_model, plan.config, plan.recipe, statistics)
+    else:
         return float_model
-    statistics = _statistics(float_model, ranges) if plan.config.needs_calibration else None
-    quantized = finish(_quantize(float_model, list(plan.recipe), statistics))
     _check_loads(quantized, plan.config.scheme, ranges)
     return quantized
 
@@ -129,7 +165,7 @@ def _check_loads(quantized: bytes, scheme: str, ranges: TensorRanges | None) -> 
     try:
         Runner(quantized, name=f"scheme {scheme!r}")
     except EdgeError as error:
-        if not ranges or not ranges.ranges:
+        if not ranges or not ranges.ranges or "XNNPACK" not in str(error):
             raise
         width = {name: r.max - r.min for name, r in ranges.ranges.items()}
         narrow, wide = min(width, key=width.__getitem__), max(width, key=width.__getitem__)
@@ -137,88 +173,3 @@ def _check_loads(quantized: bytes, scheme: str, ranges: TensorRanges | None) -> 
             f"{error}; its ranges go from {width[narrow]:g} (tensor {narrow!r}) to {width[wide]:g} ({wide!r}), "
             "which may be too far apart: scale the features in Transform"
         ) from error
-
-
-def _statistics(float_model: bytes, ranges: TensorRanges | None) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-    """Ranges as litert-quantizer takes them: arrays of one element, with the dimensions of the tensor."""
-    if ranges is None or ranges.examples == 0:
-        raise EdgeError("scheme 'int8' or 'int16x8' without calibrated ranges; give Quantizer calibration_data")
-    parsed = inspect.parse(float_model)
-    if len(parsed.subgraphs) > 1:
-        raise EdgeError(
-            "scheme 'int8' for a model with control flow (IF, WHILE): ranges inside its branches can't be calibrated; "
-            "use 'dynamic_range' or unroll the layer"
-        )
-    tensors = activations(float_model)
-    missing = [name for name in tensors if name not in ranges.ranges]
-    if missing:
-        raise EdgeError(
-            f"the ranges have none for tensor {missing[0]!r} ({len(missing)} missing in all); run Quantizer on this model again"
-        )
-    usable = _without_zero_ranges(parsed.subgraphs[0], ranges)
-    statistics = {}
-    for name, index in tensors.items():
-        shape = parsed.subgraphs[0].tensors[index].shape
-        one = (1,) * (0 if shape is None else len(shape))
-        statistics[name] = {"min": np.full(one, usable[name].min, np.float32), "max": np.full(one, usable[name].max, np.float32)}
-    return statistics
-
-
-def _without_zero_ranges(graph: Any, ranges: TensorRanges) -> dict[str, TensorRange]:
-    """Gives a tensor that was 0 on all calibration data (a dead layer, an unused feature) the range of what it is computed from.
-
-    A range of no width would give a scale so small that XNNPACK refuses the whole model.
-    """
-    usable = {name: r for name, r in ranges.ranges.items() if r.min != 0 or r.max != 0}
-    names = [tensor.name.decode() for tensor in graph.tensors]
-    for op in graph.operators:
-        source = next((usable[names[i]] for i in op.inputs if i >= 0 and names[i] in usable), TensorRange(min=0, max=1))
-        for index in op.outputs:
-            usable.setdefault(names[index], source)
-    return {name: usable.get(name, TensorRange(min=0, max=1)) for name in ranges.ranges}
-
-
-def _quantize(float_model: bytes, steps: list[dict[str, Any]], statistics: dict[str, Any] | None) -> bytes:
-    from litert_quantizer import quantizer  # half a second, and not part of the light base
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it opens an interpreter that keeps all tensors, and LiteRT warns of the memory
-            result = quantizer.Quantizer(float_model, steps).quantize(statistics, enable_progress_bar=False, enable_progress_report=False)
-    except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-    return bytes(result.quantized_model)
-
-
-def _float_ops(model: bytes, plan: QuantizationPlan) -> Iterator[FloatOp]:
-    """The operators of a flatbuffer that compute in float, in its order. Conversions between float and integers don't count."""
-    parsed = inspect.parse(model)
-    for graph in parsed.subgraphs:
-        for op in graph.operators or ():
-            name = inspect.operator_name(parsed.operatorCodes[op.opcodeIndex])
-            inputs = [graph.tensors[i] for i in op.inputs if i >= 0]
-            outputs = [graph.tensors[i] for i in op.outputs]
-            floats = any(t.type == schema.TensorType.FLOAT32 for t in (*inputs, *outputs))
-            integer_weights = any(t.type == schema.TensorType.INT8 for t in inputs)
-            if floats and not integer_weights and name not in ("QUANTIZE", "DEQUANTIZE"):
-                yield FloatOp(op=name, tensor=outputs[0].name.decode(), reason=_reason(name, outputs[0].name.decode(), plan))
-
-
-def _reason(name: str, tensor: str, plan: QuantizationPlan) -> str:
-    if plan.method == "qat":
-        return "the model doesn't emulate int8 here; qat.json beside it says why of each layer"
-    scheme = next((rule.scheme for rule in reversed(plan.config.rules) if rule.names(name, tensor)), plan.config.scheme)
-    if scheme in COMPUTED_IN_FLOAT:
-        return f"scheme {scheme!r} computes in float"
-    from litert_quantizer import algorithm_manager, qtyping, recipe_manager
-
-    manager = recipe_manager.RecipeManager()
-    manager.load_quantization_recipe(list(plan.recipe))
-    known = name in {op.value for op in qtyping.TFLOperationName}
-    if (
-        not known
-        or manager.get_quantization_configs(qtyping.TFLOperationName(name), f"{tensor};")[0] == algorithm_manager.AlgorithmName.NO_QUANTIZE
-    ):
-        form = "form with int8 weights" if scheme == "dynamic_range" else f"{scheme} form"
-        return f"litert-quantizer has no {form} of {name}"
-    return "litert-quantizer left it float: none of its tensors qualifies"

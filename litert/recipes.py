@@ -13,24 +13,52 @@ from tfx_edge.schemas.schemes import CALIBRATED, COMPUTED_IN_FLOAT, Granularity,
 
 _EVERY_TENSOR = ".*"
 _UNIFORM = "min_max_uniform_quantize"
-_GRANULARITY: dict[Granularity, str] = {"channel": "CHANNELWISE", "tensor": "TENSORWISE"}
+_GRANULARITY: dict[Granularity, str] = {
+    "channel": "CHANNELWISE",
+    "tensor": "TENSORWISE",
+    "block_32": "BLOCKWISE_32",
+    "block_64": "BLOCKWISE_64",
+    "block_128": "BLOCKWISE_128",
+    "block_256": "BLOCKWISE_256",
+}
+# What has a form with 4-bit weights; litert-quantizer can make blocks of one of them alone and would leave the others in float.
+_FOUR_BITS: dict[Scheme, tuple[str, ...]] = {
+    "int4_weights": ("BATCH_MATMUL", "CONV_2D", "EMBEDDING_LOOKUP", "FULLY_CONNECTED"),
+    "int4_dynamic_range": ("CONV_2D", "EMBEDDING_LOOKUP", "FULLY_CONNECTED"),
+}
+_IN_BLOCKS = "FULLY_CONNECTED"
 
 
-def recipe(config: QuantizationConfig, shared: Iterable[tuple[str, str]] = ()) -> tuple[dict[str, Any], ...]:
+def block_size(granularity: Granularity) -> int | None:
+    """Weights that share a scale, where it is blocks of them.
+
+    >>> block_size("block_32"), block_size("channel")
+    (32, None)
+    """
+    return int(granularity.removeprefix("block_")) if granularity.startswith("block_") else None
+
+
+def recipe(
+    config: QuantizationConfig, shared: Iterable[tuple[str, str]] = (), undivided: Iterable[tuple[str, str]] = ()
+) -> tuple[dict[str, Any], ...]:
     """The recipe of a scheme; empty for `float32` without rules.
 
     Args:
         config: the scheme and the types of inputs and outputs.
         shared: operators whose weights share a few values, as `weights.sharing_operators` finds them. They get one scale instead of
             one a channel, which would make another integer of a value in each channel and so lose what compresses.
+        undivided: operators whose weights don't divide into the blocks asked for, as `weights.undivided_operators` finds them. They get
+            one scale a channel.
 
     >>> [step["operation"] for step in recipe(QuantizationConfig(scheme="int8", io_type="float32"))]
     ['*', 'INPUT', 'OUTPUT']
     """
-    steps = [] if config.scheme == "float32" else [*_steps(config.scheme, config.granularity, shared)]
+    undivided = tuple(undivided)
+    steps = [] if config.scheme == "float32" else [*_steps(config.scheme, config.granularity, shared, undivided)]
     for rule in config.rules:
-        steps += _steps(rule.scheme, rule.granularity, (), rule.tensor, rule.operator)
-    if not config.needs_calibration or config.io_type != "float32":
+        named = [op for op in undivided if rule.names(*op)] if block_size(rule.granularity) else ()
+        steps += _steps(rule.scheme, rule.granularity, (), named, rule.tensor, rule.operator)
+    if not config.needs_ranges or config.io_type != "float32":
         return tuple(steps)
     return (*steps, *(_float(operation=io) for io in ("INPUT", "OUTPUT")))
 
@@ -39,6 +67,7 @@ def _steps(
     scheme: Scheme,
     granularity: Granularity,
     shared: Iterable[tuple[str, str]],
+    undivided: Iterable[tuple[str, str]],
     regex: str = _EVERY_TENSOR,
     operation: str = "*",
 ) -> Iterator[dict[str, Any]]:
@@ -48,16 +77,40 @@ def _steps(
     if scheme == "float16":
         yield _step(_tensor(16, "TENSORWISE", "FLOAT"), None, "float_casting", regex, operation, in_float=True)
         return
+    in_float = scheme in COMPUTED_IN_FLOAT
+    if scheme in _FOUR_BITS:
+        yield from _four_bits(_FOUR_BITS[scheme], granularity, undivided, regex, operation, in_float=in_float)
+        return
     one_scale = _tensor(8, "TENSORWISE", "INT")
     weights = _tensor(8, _GRANULARITY[granularity], "INT")
     activations = None
     if scheme in CALIBRATED:
         wide = scheme == "int16x8"
         activations = _tensor(16 if wide else 8, "TENSORWISE", "INT", symmetric=wide)  # LiteRT's 16-bit kernels have no zero point
-    in_float = scheme in COMPUTED_IN_FLOAT
     yield _step(weights, activations, _UNIFORM, regex, operation, in_float=in_float)
     for kind, name in shared:
-        yield _step(one_scale, activations, _UNIFORM, f"^{re.escape(name)}(;|$)", kind, in_float=in_float)
+        yield _step(one_scale, activations, _UNIFORM, _exactly(name), kind, in_float=in_float)
+
+
+def _four_bits(
+    kinds: tuple[str, ...], granularity: Granularity, undivided: Iterable[tuple[str, str]], regex: str, operation: str, *, in_float: bool
+) -> Iterator[dict[str, Any]]:
+    """8 bits for all, 4 for those that have such a form."""
+    blocks = block_size(granularity) is not None
+    coarse = "CHANNELWISE" if blocks else _GRANULARITY[granularity]
+    yield _step(_tensor(8, coarse, "INT"), None, _UNIFORM, regex, operation, in_float=in_float)
+    for kind in kinds:
+        if operation in ("*", kind):
+            fine = _GRANULARITY[granularity] if kind == _IN_BLOCKS else coarse
+            yield _step(_tensor(4, fine, "INT"), None, _UNIFORM, regex, kind, in_float=in_float)
+    if blocks:
+        for kind, name in undivided:
+            yield _step(_tensor(4, coarse, "INT"), None, _UNIFORM, _exactly(name), kind, in_float=in_float)
+
+
+def _exactly(name: str) -> str:
+    """Matches the operator whose first output has this name."""
+    return f"^{re.escape(name)}(;|$)"
 
 
 def _float(regex: str = _EVERY_TENSOR, operation: str = "*") -> dict[str, Any]:

@@ -100,9 +100,16 @@ class Runner:
         n = len(next(iter(arrays.values())))
         if n == 0:
             return {spec.name: no_rows(spec) for spec in self.signature.outputs}
-        step = self.batch_size or min(n, _rows_at_once(arrays, n))
+        step = self.batch_size or min(n, self.rows_at_once(arrays))
         steps = [self._run({name: a[at : at + step] for name, a in arrays.items()}, step) for at in range(0, n, step)]
         return {o.name: to_real(o, _joined([s[o.name] for s in steps], n)) for o in self.signature.outputs}
+
+    def rows_at_once(self, inputs: Mapping[str, NDArray[Any]]) -> int:
+        """How many examples of `[n, ...]` inputs, n above 0, one step runs at most, where the batch isn't fixed: a power of two, since
+        batch sizes mostly are.
+        """
+        n = len(next(iter(inputs.values())))
+        return 1 << (max(1, _STEP_BYTES * n // max(1, sum(a.nbytes for a in inputs.values()))).bit_length() - 1)
 
     def raw_inputs(self, features: Mapping[str, NDArray[Any]], source: str = "the examples") -> dict[str, NDArray[Any]]:
         """A batch as the model's inputs hold it, `[n, ...]` each: what an application on a device would have to give it.
@@ -225,11 +232,6 @@ def _fixed_batch(signature: Signature, name: str) -> int | None:
     if len(sizes) > 1:
         raise EdgeError(f"{name}: inputs are fixed to different batch sizes {sorted(sizes)}; export a model with one batch size")
     return next(iter(sizes), None)
-
-
-def _rows_at_once(arrays: Mapping[str, NDArray[Any]], n: int) -> int:
-    """How many examples to run in one step: a power of two, since batch sizes mostly are."""
-    return 1 << (max(1, _STEP_BYTES * n // max(1, sum(a.nbytes for a in arrays.values()))).bit_length() - 1)
 
 
 def _fill(values: NDArray[Any], size: int) -> NDArray[Any]:

@@ -37,7 +37,7 @@ def tuned_stage(
     """
     components: list[BaseComponent] = []
     if search.may_calibrate:
-        components.append(wire_calibration(transform, search.techniques.calibration, None))
+        components.append(wire_calibration(transform, search.techniques.calibration, gate, None))
     tuner = CompressionTuner(
         model=trainer.outputs["model"],
         examples=transform.outputs["transformed_examples"],

@@ -93,15 +93,17 @@ def edge_stage(
     )
     calibration_gen = None
     if quantization.needs_calibration:
-        calibration_gen = wire_calibration(transform, calibration, name)
+        calibration_gen = wire_calibration(transform, calibration, gate, name)
     stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
     if calibration_gen is not None:
         stage.insert(0, calibration_gen)
     return stage
 
 
-def wire_calibration(transform: BaseComponent, config: CalibrationConfig, name: str | None) -> BaseComponent:
-    """The component that samples the examples that activation ranges are taken from."""
+def wire_calibration(transform: BaseComponent, config: CalibrationConfig, gate: GateConfig, name: str | None) -> BaseComponent:
+    """The component that samples the examples that activation ranges are taken from, none of which the gate evaluates on."""
+    if config.held_out is None and gate.split not in ("eval", config.split):
+        config = config.model_copy(update={"held_out": (gate.split,)})
     component = CalibrationGen(
         examples=transform.outputs["transformed_examples"], transform_graph=transform.outputs["transform_graph"], config=config
     )
@@ -128,13 +130,14 @@ def wire_tail(
         step = kind(model=model, examples=examples, transform_graph=graph, config=config, model_fn=model_fn, module_path=module_path)
         components.append(_named(step, name))
         model = step.outputs[keys.MODEL]
-    trains = techniques.quantization.qat is not None
+    trains, target = techniques.quantization.qat is not None, techniques.quantization.accuracy_target
+    trains = trains or (target is not None and target.qat is not None)
     quantizer = Quantizer(
         model=model,
         calibration_data=None if calibration_gen is None else calibration_gen.outputs[keys.CALIBRATION_DATA],
         transform_graph=graph,
         config=techniques.quantization,
-        examples=examples if trains else None,
+        examples=examples if trains or target else None,
         model_fn=model_fn,
         module_path=module_path if trains else None,
     )

@@ -66,7 +66,7 @@ def pareto(
     samples: dict[CalibrationConfig, BaseComponent] = {}  # variants that calibrate alike share the sample
     for name, techniques in variants.items():
         if techniques.quantization.needs_calibration and techniques.calibration not in samples:
-            samples[techniques.calibration] = wire_calibration(transform, techniques.calibration, name)
+            samples[techniques.calibration] = wire_calibration(transform, techniques.calibration, gate, name)
     stages = [
         wire_tail(
             trainer,

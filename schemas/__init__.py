@@ -1,9 +1,20 @@
 """Data contracts: configs of the components and the documents in their artifacts. Needs neither TensorFlow nor Beam."""
 
+from tfx_edge.schemas.accuracy import AccuracyTarget, SearchTrial
 from tfx_edge.schemas.augmentation import ImageAugmentation, SignalAugmentation, TextAugmentation
-from tfx_edge.schemas.calibration import CalibrationConfig, CalibrationSummary, FeatureStatistics
+from tfx_edge.schemas.calibration import (
+    CalibrationConfig,
+    CalibrationSummary,
+    DuplicateCounts,
+    FeatureStatistics,
+    NonFiniteCounts,
+    OverlapCounts,
+    SharedExample,
+)
 from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, ClusteringReport
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.corrections import AdaRound, BiasCorrection, CorrectedLayer, CrossLayerEqualization
+from tfx_edge.schemas.description import FlatbufferDescription
 from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
 from tfx_edge.schemas.errors import ConfigError, EdgeError
 from tfx_edge.schemas.export import ExportConfig, Manifest
@@ -27,7 +38,8 @@ from tfx_edge.schemas.pruning import (
     SparsityReport,
 )
 from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
-from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan, TensorRange, TensorRanges
+from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan
+from tfx_edge.schemas.ranges import RangeConfig, RangeRule, TensorRange, TensorRanges
 from tfx_edge.schemas.schemes import SchemeRule
 from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
 from tfx_edge.schemas.selection import CandidateResult, SelectionConfig, SelectionReport
@@ -48,10 +60,13 @@ from tfx_edge.schemas.thresholds import Metric, Slice, Threshold
 from tfx_edge.schemas.training import BatchNormalization, EarlyStopping, FineTuningConfig, Phase, Regularization
 
 __all__ = [
+    "AccuracyTarget",
+    "AdaRound",
     "Adam",
     "AdamW",
     "BatchNormalization",
     "Between",
+    "BiasCorrection",
     "Block",
     "Budget",
     "CalibrationConfig",
@@ -64,10 +79,13 @@ __all__ = [
     "ConfigError",
     "ConstantRate",
     "ConstantSparsity",
+    "CorrectedLayer",
     "CosineRate",
+    "CrossLayerEqualization",
     "DistillationConfig",
     "DistillationReport",
     "DriftLimit",
+    "DuplicateCounts",
     "EarlyStopping",
     "EdgeError",
     "EnergyRank",
@@ -78,6 +96,7 @@ __all__ = [
     "FilterReport",
     "Filters",
     "FineTuningConfig",
+    "FlatbufferDescription",
     "FloatOp",
     "GateConfig",
     "GateReport",
@@ -99,11 +118,13 @@ __all__ = [
     "MatchedLayers",
     "Metric",
     "MetricComparison",
+    "NonFiniteCounts",
     "OneOf",
     "OpPlacement",
     "OpRule",
     "OpRules",
     "OutputDrift",
+    "OverlapCounts",
     "PairedMean",
     "PairedStatistics",
     "Phase",
@@ -115,6 +136,8 @@ __all__ = [
     "QatReport",
     "QuantizationConfig",
     "QuantizationPlan",
+    "RangeConfig",
+    "RangeRule",
     "Regularization",
     "Rewrite",
     "RmsProp",
@@ -122,12 +145,14 @@ __all__ = [
     "SchemeRule",
     "SearchConfig",
     "SearchReport",
+    "SearchTrial",
     "SelectionConfig",
     "SelectionReport",
     "SensitivityPoint",
     "SensitivityReport",
     "SensitivityScan",
     "Sgd",
+    "SharedExample",
     "SignalAugmentation",
     "Signature",
     "Slice",

@@ -21,7 +21,9 @@ class Manifest(Config):
     description: str
     digest: str = Field(description="sha256 of the flatbuffer.")
     float_model_digest: str = Field(description="sha256 of the float flatbuffer it was made from.")
-    plan_digest: str | None = Field(description="sha256 of plan.json and ranges.json, one after the other; None without a plan.")
+    plan_digest: str | None = Field(
+        description="sha256 of plan.json, ranges.json and constants.npz, one after the other; None without a plan."
+    )
     scheme: Scheme
     features: Literal["transformed"] = Field(default="transformed", description="What the inputs are: Transform's outputs.")
     signature: Signature

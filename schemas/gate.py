@@ -47,7 +47,8 @@ class DriftLimit(Config):
 
     def check(self) -> None:
         if all(getattr(self, name) is None for name in self.bounds()):
-            raise ValueError(f"drift of {self.output or 'every output'} has no bound; give one of {', '.join(self.bounds())}")
+            what = repr(self.output) if self.output else "every output"
+            raise ValueError(f"drift of {what} has no bound; give one of {', '.join(self.bounds())}")
 
     @staticmethod
     def bounds() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from tfx_edge.schemas.errors import ConfigError
 from tfx_edge.schemas.low_rank import LowRankConfig
 from tfx_edge.schemas.pruning import PruningConfig
 from tfx_edge.schemas.qat import QatConfig
+from tfx_edge.schemas.schemes import CALIBRATED
 from tfx_edge.schemas.techniques import Techniques
 from tfx_edge.schemas.thresholds import Threshold
 
@@ -95,6 +96,8 @@ class SearchConfig(Config):
     )
 
     def check(self) -> None:
+        if self.techniques.quantization.accuracy_target is not None:
+            raise ValueError("techniques.quantization.accuracy_target: this search keeps to its own threshold; leave it out")
         if not self.space and not self.optional:
             raise ValueError("space and optional are empty, so there is one trial; name what to search")
         self._check_threshold()
@@ -129,9 +132,10 @@ class SearchConfig(Config):
     @property
     def may_calibrate(self) -> bool:
         """Whether a trial may need calibration data."""
-        schemes = self.space.get("quantization.scheme")
-        quantized = "int8" in schemes.values if isinstance(schemes, OneOf) else self.techniques.quantization.scheme == "int8"
-        return quantized and (self.techniques.quantization.qat is None or "quantization.qat" in self.optional)
+        searched = self.space.get("quantization.scheme")
+        quantization = self.techniques.quantization
+        schemes = {*(searched.values if isinstance(searched, OneOf) else [quantization.scheme]), *(r.scheme for r in quantization.rules)}
+        return bool(schemes & CALIBRATED) and (self.techniques.quantization.qat is None or "quantization.qat" in self.optional)
 
 
 class TrialResult(Config):

@@ -15,8 +15,8 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from tfx_edge.components import keys
 from tfx_edge.components.compression_tuner.executor import Executor
-from tfx_edge.components.compression_tuner.objective import make_metric
 from tfx_edge.components.keras_component import KerasSpec
+from tfx_edge.components.keras_metrics import make_metric
 from tfx_edge.components.known_features import check_features_known
 from tfx_edge.schemas import EdgeError, SearchConfig
 from tfx_edge.schemas.artifact_types import CalibrationData, EdgeReport, QuantizationPlan

@@ -11,12 +11,13 @@ from tfx.utils import io_utils
 
 from tfx_edge.components import keys, plan_files
 from tfx_edge.components.calibration_data import read_calibration
-from tfx_edge.components.compression_tuner.objective import Yardstick, make_metric, output_name
+from tfx_edge.components.compression_tuner.objective import Yardstick
 from tfx_edge.components.compression_tuner.search import Found, search
 from tfx_edge.components.compression_tuner.space import describe
 from tfx_edge.components.compression_tuner.trial import MODEL, PLAN, build
 from tfx_edge.components.compression_tuner.trial_store import open_store
 from tfx_edge.components.documents import write_document
+from tfx_edge.components.keras_metrics import make_metric, output_name
 from tfx_edge.components.keras_step import Artifacts, read_step
 from tfx_edge.litert.inspect import digest
 from tfx_edge.schemas import QuantizationConfig, SearchConfig, Techniques, TrialResult
@@ -68,8 +69,8 @@ def _write(found: Found, output_dict: Artifacts) -> None:
     plan_artifact = artifact_utils.get_single_instance(output_dict[keys.QUANTIZATION_PLAN])
     io_utils.copy_dir(f"{found.kept}/{MODEL}", artifact_utils.get_single_uri(output_dict[keys.MODEL]))
     io_utils.copy_dir(f"{found.kept}/{PLAN}", plan_artifact.uri)
-    plan, _, _ = plan_files.read(plan_artifact.uri)
-    plan_files.describe(plan_artifact, plan)
+    planned, _ = plan_files.read(plan_artifact.uri)
+    plan_files.describe(plan_artifact, planned.plan)
     write_best_hyperparameters(found.tuner, output_dict)
     report = artifact_utils.get_single_uri(output_dict[keys.REPORT])
     write_document(f"{report}/{TECHNIQUES}", found.techniques)

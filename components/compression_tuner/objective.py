@@ -1,37 +1,18 @@
 """What a flatbuffer costs, how good it is beside the float model, and what that makes of a trial."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
-import tf_keras
 
 from tfx_edge.components.edge_validator.verdict import Measured, keeps_drop
+from tfx_edge.components.keras_metrics import make_metric, output_name, update, value
 from tfx_edge.litert.inspect import gzip_size
 from tfx_edge.litert.latency import latency_ratio
 from tfx_edge.litert.runner import Runner
-from tfx_edge.optimize.error_text import one_line
-from tfx_edge.schemas import EdgeError, SearchConfig, Threshold, TrialResult
+from tfx_edge.schemas import SearchConfig, Threshold, TrialResult
 
 _BATCH = 256  # examples predicted at once
-
-
-def make_metric(threshold: Threshold) -> tf_keras.metrics.Metric:
-    """The metric that a threshold names.
-
-    Raises:
-        EdgeError: Keras has no such metric, or not with these arguments.
-    """
-    kind = getattr(tf_keras.metrics, threshold.metric, None)
-    if not (isinstance(kind, type) and issubclass(kind, tf_keras.metrics.Metric)):
-        raise EdgeError(f"metric {threshold.metric!r}: Keras has none of this name; a search takes tf_keras.metrics' class names")
-    try:
-        return kind(**threshold.config)
-    except (TypeError, ValueError) as error:
-        raise EdgeError(
-            f"metric {threshold.metric!r} with config {threshold.config}: {one_line(error)}; give what Keras' class takes"
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -58,17 +39,8 @@ class Yardstick:
         output = output_name(runner.signature.output_names, self.config.threshold)
         for features, label in self.dataset.batch(_BATCH).as_numpy_iterator():
             predictions = runner(features)[output]
-            try:
-                metric.update_state(label, predictions)
-            except (tf.errors.OpError, TypeError, ValueError) as error:
-                raise EdgeError(
-                    f"metric {self.config.threshold.metric!r} takes no labels {label.dtype} {label.shape} with predictions "
-                    f"{predictions.dtype} {predictions.shape}: {one_line(error)}; name another metric"
-                ) from error
-        value = float(metric.result())
-        if not math.isfinite(value):
-            raise EdgeError(f"metric {self.config.threshold.metric!r} is {value}; a model's predictions are no numbers")
-        return value
+            update(metric, self.config.threshold, label, predictions)
+        return value(metric, self.config.threshold)
 
     def latency_ratio(self, flatbuffer: bytes) -> float | None:
         """Of one prediction to the float flatbuffer's, where that is the objective."""
@@ -89,18 +61,6 @@ class Yardstick:
             metric=self.metric(flatbuffer),
             seconds=0,
         )
-
-
-def output_name(names: Sequence[str], threshold: Threshold) -> str:
-    """The output of a model that a threshold looks at.
-
-    Raises:
-        EdgeError: there is none of its name, or several and it names none.
-    """
-    name = names[0] if threshold.output is None and len(names) == 1 else threshold.output
-    if name is None or name not in names:
-        raise EdgeError(f"threshold.output {name!r}: the model's outputs are {', '.join(names)}; name one of these")
-    return name
 
 
 def judge(measured: TrialResult, reference: TrialResult, threshold: Threshold) -> TrialResult:

@@ -14,8 +14,11 @@ from tfx_edge.components.keras_step import PREPARATION, StepInput, write_model
 from tfx_edge.components.low_rank_factorizer.executor import REPORT as LOW_RANK
 from tfx_edge.components.pruner.executor import FILTERS, SPARSITY
 from tfx_edge.components.quantizer.training import REPORT as QAT
-from tfx_edge.litert.plan import apply_plan, make_plan, make_trained_plan
-from tfx_edge.litert.ranges import EMPTY, RangeCollector, merge
+from tfx_edge.litert.activation_statistics import Statistics
+from tfx_edge.litert.candidates import Candidates
+from tfx_edge.litert.collector import Collector
+from tfx_edge.litert.plan import make_trained_plan
+from tfx_edge.litert.planning import Planned, carry_out, plan_quantization
 from tfx_edge.optimize.clustering import cluster
 from tfx_edge.optimize.distillation import distill
 from tfx_edge.optimize.float_model import load_float_model
@@ -33,7 +36,6 @@ from tfx_edge.schemas import (
     QuantizationConfig,
     SparsityReport,
     Techniques,
-    TensorRanges,
 )
 
 MODEL, PLAN = "model", "plan"  # folders that a trial leaves: what Model and QuantizationPlan artifacts hold
@@ -95,21 +97,28 @@ def build(step: StepInput, techniques: Techniques, calibration: Calibration | No
     model, reports = compress(step, techniques, seed)
     write_model(f"{folder}/{MODEL}", model, reports)
     loaded = load_float_model(path_utils.serving_model_path(f"{folder}/{MODEL}"))  # as the exporter will have it
-    floating, config, ranges = convert_model(loaded, _NAME), techniques.quantization, EMPTY
+    floating, config = convert_model(loaded, _NAME), techniques.quantization
     if config.qat is not None:
         flatbuffer = convert_model(loaded, _NAME, quantized_io=config.io_type)
-        plan = make_trained_plan(floating, flatbuffer, config)
+        planned = Planned(make_trained_plan(floating, flatbuffer, config))
     else:
-        if config.needs_calibration:
-            ranges = _ranges(calibration, floating, list(loaded.signature.input_names), config)
-        plan = make_plan(floating, config, ranges, calibration.digest if calibration else None)
-        flatbuffer = apply_plan(floating, plan, ranges)
-    plan_files.write(f"{folder}/{PLAN}", plan, ranges)
+        candidates = _candidates(calibration, floating, list(loaded.signature.input_names), config)
+        planned, _ = plan_quantization(candidates, config, calibration.digest if calibration else None)
+        flatbuffer = carry_out(floating, planned)
+    plan_files.write(f"{folder}/{PLAN}", planned)
     return flatbuffer
 
 
-def _ranges(calibration: Calibration | None, floating: bytes, inputs: list[str], config: QuantizationConfig) -> TensorRanges:
+def _candidates(calibration: Calibration | None, floating: bytes, inputs: list[str], config: QuantizationConfig) -> Candidates:
+    if not config.needs_calibration:
+        return Candidates(floating)
     if calibration is None:
         raise EdgeError(f"scheme {config.scheme!r} without calibration_data; give CompressionTuner CalibrationGen's output")
-    collect = RangeCollector(floating)
-    return merge(collect(batch, calibration.name) for batch in calibration.batches(inputs, config.batch_size))
+
+    def collect(model: bytes) -> tuple[Statistics, ...]:
+        collector = Collector(model, config.ranges.methods, batch_size=config.batch_size)
+        for batch in calibration.batches(inputs, config.batch_size):
+            collector.add(batch, calibration.name)
+        return collector.finish(calibration.name)
+
+    return Candidates(floating, collect, lambda: calibration.first(inputs, config.examples_for_corrections))

@@ -92,21 +92,22 @@ class Quantizer(base_beam_component.BaseBeamComponent):
             transform_graph: of the Transform before the Trainer; needed for a model that was saved with nothing but signatures on
                 raw tf.Examples, and by `qat` for the schema of the examples.
             config: the scheme, or a RuntimeParameter that holds the config as JSON.
-            examples: as the model was trained on them; `qat` needs them, nothing else reads them.
+            examples: as the model was trained on them; `qat` and `accuracy_target` need them, nothing else reads them.
             schema: of the examples, for `qat` in a pipeline without Transform.
             model_fn: for a model without Keras metadata: what `qat` trains, or where layers that block a device must be rewritten;
                 see `KerasComponent`.
             module_path: for `qat`, see `KerasComponent`.
 
         Raises:
-            EdgeError: scheme `int8` without calibration_data, or `qat` without examples or their schema.
+            EdgeError: scheme `int8` without calibration_data, or `qat` or `accuracy_target` without examples or their schema.
         """
-        if isinstance(config, QuantizationConfig) and config.qat is not None:
+        if isinstance(config, QuantizationConfig) and (config.qat or config.accuracy_target):
+            what, use = ("qat", "train on") if config.qat else ("accuracy_target", "measure on")
             if examples is None:
-                raise EdgeError("Quantizer: qat without examples to train on; pass transform.outputs['transformed_examples']")
+                raise EdgeError(f"Quantizer: {what} without examples to {use}; pass transform.outputs['transformed_examples']")
             if transform_graph is None and schema is None:
                 raise EdgeError(
-                    "Quantizer: qat with neither transform_graph nor schema, so the features of the examples are unknown; "
+                    f"Quantizer: {what} with neither transform_graph nor schema, so the features of the examples are unknown; "
                     "pass transform.outputs['transform_graph'], or without a Transform, the schema of the examples"
                 )
         if isinstance(config, QuantizationConfig) and config.needs_calibration and calibration_data is None:

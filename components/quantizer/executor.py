@@ -1,9 +1,12 @@
 """Float model and calibration data, or training examples, in; plan out."""
 
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
+from absl import logging
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
@@ -11,15 +14,18 @@ from tfx.utils import io_utils
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.calibration_data import Calibration, read_calibration
-from tfx_edge.components.documents import read_bytes, write_bytes, write_document
+from tfx_edge.components.documents import read_bytes, write_bytes
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.components.keras_step import Artifacts
+from tfx_edge.components.quantizer.evaluation import held_out, make_evaluator
 from tfx_edge.components.quantizer.preparation import prepare_model
-from tfx_edge.components.quantizer.ranges import CollectRanges
-from tfx_edge.components.quantizer.training import train
-from tfx_edge.litert.plan import make_plan
-from tfx_edge.litert.ranges import EMPTY
-from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
+from tfx_edge.components.quantizer.ranges import CollectStatistics
+from tfx_edge.components.quantizer.training import train, train_to_target
+from tfx_edge.litert.activation_statistics import Statistics, from_bytes, to_bytes
+from tfx_edge.litert.candidates import Candidates
+from tfx_edge.litert.inspect import digest
+from tfx_edge.litert.planning import plan_quantization
+from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan
 
 _COMPARED = 64  # examples on which a rewritten model is compared with the one that was given
 
@@ -42,7 +48,7 @@ class Executor(BaseBeamExecutor):
         """
         config = QuantizationConfig.from_json(exec_properties[keys.CONFIG])
         plan = (
-            self._calibrate(input_dict, output_dict, config, exec_properties.get(keys.MODEL_FN))
+            self._calibrate(input_dict, output_dict, exec_properties, config)
             if config.qat is None
             else train(input_dict, output_dict, exec_properties, config)
         )
@@ -50,35 +56,56 @@ class Executor(BaseBeamExecutor):
         plan_files.describe(output, plan)
 
     def _calibrate(
-        self, input_dict: Artifacts, output_dict: Artifacts, config: QuantizationConfig, model_fn: str | None
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any], config: QuantizationConfig
     ) -> QuantizationPlan:
-        """Post-training quantization."""
+        """Post-training quantization; where that doesn't keep the accuracy and the target allows it, training."""
         model = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
         calibration = _calibration(input_dict) if config.needs_calibration else None
-        loaded = float_models.load([model], input_dict.get(keys.TRANSFORM_GRAPH), model_fn)
+        loaded = float_models.load([model], input_dict.get(keys.TRANSFORM_GRAPH), exec_properties.get(keys.MODEL_FN))
+        inputs, target = loaded.signature.input_names, config.accuracy_target
         if calibration:
             calibration.check(loaded.signature)
         with tempfile.TemporaryDirectory(prefix="tfx-edge-") as scratch:
-            examples = next(calibration.batches(loaded.signature.input_names, _COMPARED), None) if calibration else None
+            examples = calibration.first(inputs, _COMPARED) or None if calibration else None
             float_model, folder = prepare_model(loaded, model.uri, examples, scratch)
             flatbuffer = convert_model(float_model, f"the model at {model.uri}")
-            ranges = self._collect(flatbuffer, calibration, config.batch_size) if calibration else EMPTY
-            plan = make_plan(flatbuffer, config, ranges, calibration.digest if calibration else None)
+            candidates = self._candidates(flatbuffer, calibration, inputs, config)
+            evaluate = make_evaluator(flatbuffer, held_out(input_dict, inputs, target), target) if target else None
+            planned, found = plan_quantization(candidates, config, calibration.digest if calibration else None, evaluate)
+            if found and evaluate and target and target.qat and not found.met:
+                with_training = tempfile.mkdtemp(dir=scratch)
+                trained, trial = train_to_target(input_dict, exec_properties, target, found, evaluate, with_training)
+                planned, folder = (trained, with_training) if trained else (planned, folder)
+                planned = replace(planned, plan=planned.plan.model_copy(update={"trials": (*found.trials, trial)}))
+            for warning in planned.plan.warnings:
+                logging.warning("Quantizer: %s", warning)
             io_utils.copy_dir(folder, artifact_utils.get_single_uri(output_dict[keys.MODEL]))
-        plan_files.write(artifact_utils.get_single_uri(output_dict[keys.QUANTIZATION_PLAN]), plan, ranges)
-        return plan
+        plan_files.write(artifact_utils.get_single_uri(output_dict[keys.QUANTIZATION_PLAN]), planned)
+        return planned.plan
 
-    def _collect(self, flatbuffer: bytes, calibration: Calibration, batch_size: int) -> TensorRanges:
-        scratch = self._get_tmp_dir().rstrip("/")
-        model, result = f"{scratch}/float.tflite", f"{scratch}/ranges.json"
+    def _candidates(
+        self, flatbuffer: bytes, calibration: Calibration | None, inputs: Sequence[str], config: QuantizationConfig
+    ) -> Candidates:
+        if calibration is None:
+            return Candidates(flatbuffer)
+        return Candidates(
+            flatbuffer,
+            lambda model: self._collect(model, calibration, config),
+            lambda: calibration.first(inputs, config.examples_for_corrections),
+        )
+
+    def _collect(self, flatbuffer: bytes, calibration: Calibration, config: QuantizationConfig) -> tuple[Statistics, ...]:
+        scratch = f"{self._get_tmp_dir().rstrip('/')}/{digest(flatbuffer)}"
+        model, result = f"{scratch}/float.tflite", f"{scratch}/statistics.npz"
         write_bytes(model, flatbuffer)  # where Beam's workers reach it
+        methods = config.ranges.methods | (config.accuracy_target.range_methods if config.accuracy_target else frozenset())
         with clean_errors(), self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
-                | CollectRanges(calibration.source, model, batch_size, calibration.name)
-                | "Write" >> beam.Map(lambda ranges: write_document(result, ranges))
+                | CollectStatistics(calibration.source, model, methods, config.batch_size, calibration.name)
+                | "Write" >> beam.Map(lambda parts: write_bytes(result, to_bytes(parts)))
             )
-        return TensorRanges.from_json(read_bytes(result))
+        return from_bytes(read_bytes(result))
 
 
 def _calibration(input_dict: Artifacts) -> Calibration:

@@ -12,8 +12,8 @@ from tfx_edge.components.documents import write_bytes, write_document
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.litert import inspect
 from tfx_edge.litert.golden import golden_vectors
-from tfx_edge.litert.plan import apply_plan, check_fits, make_plan
-from tfx_edge.litert.ranges import EMPTY
+from tfx_edge.litert.plan import check_fits, make_plan
+from tfx_edge.litert.planning import Planned, carry_out
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import ExportConfig, Manifest, QuantizationConfig
 
@@ -36,16 +36,17 @@ class Executor(BaseExecutor):
         """
         config = ExportConfig.from_json(exec_properties[keys.CONFIG])
         plans = input_dict.get(keys.QUANTIZATION_PLAN)
-        planned = plan_files.read(artifact_utils.get_single_uri(plans)) if plans else None
+        found = plan_files.read(artifact_utils.get_single_uri(plans)) if plans else None
         source = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
         loaded, name = float_models.load([source], input_dict.get(keys.TRANSFORM_GRAPH)), f"the model at {source.uri}"
         float_model = convert_model(loaded, name)
-        plan, ranges, plan_digest = planned or (make_plan(float_model, QuantizationConfig(scheme="float32")), EMPTY, None)
+        planned, plan_digest = found or (Planned(make_plan(float_model, QuantizationConfig(scheme="float32"))), None)
+        plan = planned.plan
         if plan.method == "qat":
             check_fits(float_model, plan)
             model = convert_model(loaded, name, quantized_io=plan.config.io_type)
         else:
-            model = apply_plan(float_model, plan, ranges)
+            model = carry_out(float_model, planned)
         manifest = Manifest(
             description=config.description,
             digest=inspect.digest(model),
@@ -61,7 +62,7 @@ class Executor(BaseExecutor):
             operators=inspect.operators(model),
         )
 
-        golden = golden_vectors(model, ranges=ranges)
+        golden = golden_vectors(model, ranges=planned.ranges)
 
         output = artifact_utils.get_single_instance(output_dict[keys.MODEL])
         write_bytes(f"{output.uri}/{GOLDEN}", golden)

@@ -5,32 +5,42 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import apache_beam as beam
 import numpy as np
 import pytest
 import tensorflow as tf
 from example_shards import example, examples_artifact, schema, schema_artifact, transform_graph_artifact
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tfx.components.util import tfxio_utils
+from tensorflow_transform import impl_helper
+from tfx.components.util import examples_utils, tfxio_utils
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.orchestration.data_types import RuntimeParameter
+from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
+from tfx_bsl.coders import example_coder
 
-from tfx_edge.components import keys
+from tfx_edge.components import examples, keys
 from tfx_edge.components.calibration_gen.component import CalibrationGen
-from tfx_edge.components.calibration_gen.executor import Executor
-from tfx_edge.schemas import CalibrationConfig, CalibrationSummary, EdgeError
+from tfx_edge.components.calibration_gen.coverage import plan_extremes
+from tfx_edge.components.calibration_gen.executor import Executor, finish
+from tfx_edge.components.calibration_gen.records import KeyRecords, dense_features
+from tfx_edge.components.calibration_gen.sample import Draw
+from tfx_edge.components.calibration_gen.sampling import sample
+from tfx_edge.schemas import CalibrationConfig, CalibrationSummary, DuplicateCounts, EdgeError, NonFiniteCounts
 from tfx_edge.schemas.artifact_types import CalibrationData
 
 Features = dict[str, Any]
 
 SCHEMA = schema(image=("FLOAT", 2, 3), label=("INT",), name=("BYTES",), tags=("INT", None), weights=("FLOAT", None))
 UNIFORM = CalibrationConfig(num_examples=30, seed=5)
+COVERAGE = CalibrationConfig(num_examples=30, seed=5, strategy="coverage")
 BY_LABEL = CalibrationConfig(num_examples=30, seed=5, strategy="stratified", stratify_by="label")
 FILES = {"Split-calibration/calibration-00000-of-00001.gz", "calibration.json", "schema.pbtxt"}
 
@@ -50,21 +60,31 @@ def run(
     config: CalibrationConfig = UNIFORM,
     features: schema_pb2.Schema = SCHEMA,
     described_by: str = keys.TRANSFORM_GRAPH,
+    held_out: Sequence[bytes] = (),
     workers: int = 1,
+    mode: str = "in_memory",
 ) -> CalibrationData:
-    """Runs the executor on a split "train" of these shards."""
+    """Runs the executor on a split "train" of these shards, beside a split "eval"."""
+    describe = {keys.TRANSFORM_GRAPH: transform_graph_artifact, keys.SCHEMA: schema_artifact}[described_by]
+    artifact = examples_artifact(folder / "examples", {"train": shards, "eval": [held_out]})
+    return execute(folder, [artifact], {described_by: [describe(folder / described_by, features)]}, config, workers, mode)
+
+
+def execute(
+    folder: Path,
+    examples: list[standard_artifacts.Examples],
+    description: dict[str, list],
+    config: CalibrationConfig,
+    workers: int = 1,
+    mode: str = "in_memory",
+) -> CalibrationData:
     output = CalibrationData()
     output.uri = str(folder / "output")
     Path(output.uri).mkdir(parents=True, exist_ok=True)  # as TFX does
-    describe = {keys.TRANSFORM_GRAPH: transform_graph_artifact, keys.SCHEMA: schema_artifact}[described_by]
-    inputs = {
-        keys.EXAMPLES: [examples_artifact(folder / "examples", {"train": shards, "eval": [[]]})],
-        described_by: [describe(folder / described_by, features)],
-    }
     # Without an image or package named, TFX packs itself up for remote workers each time an executor is made: 4 seconds.
-    args = ["--runner=DirectRunner", "--direct_running_mode=in_memory", f"--direct_num_workers={workers}", "--sdk_container_image=none"]
-    context = BaseBeamExecutor.Context(beam_pipeline_args=args)
-    Executor(context).Do(inputs, {keys.CALIBRATION_DATA: [output]}, {keys.CONFIG: config.to_json()})
+    args = ["--runner=DirectRunner", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}", "--sdk_container_image=none"]
+    context = BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=str(folder / "tmp"), unique_id="1")
+    Executor(context).Do({keys.EXAMPLES: examples, **description}, {keys.CALIBRATION_DATA: [output]}, {keys.CONFIG: config.to_json()})
     return output
 
 
@@ -94,8 +114,12 @@ def encode(examples: Sequence[Features], random: Random | None = None) -> list[b
 
 
 def ordered(records: Sequence[bytes]) -> set[bytes]:
-    """The distinct records, features by name."""
-    return {tf.train.Example.FromString(r).SerializeToString(deterministic=True) for r in records}
+    """The distinct records, features by name, those without values left out."""
+    parsed = [tf.train.Example.FromString(r) for r in records]
+    for e in parsed:
+        for name in [n for n, f in e.features.feature.items() if not f.WhichOneof("kind")]:
+            del e.features.feature[name]
+    return {e.SerializeToString(deterministic=True) for e in parsed}
 
 
 @pytest.fixture(scope="module")
@@ -103,16 +127,90 @@ def records() -> list[bytes]:
     return encode(population())
 
 
-@pytest.mark.parametrize("config", [UNIFORM, BY_LABEL], ids=lambda c: c.strategy)
+@pytest.mark.parametrize("config", [UNIFORM, BY_LABEL, COVERAGE], ids=lambda c: c.strategy)
 def test_shards_order_workers_and_the_order_of_features_change_no_byte(
     config: CalibrationConfig, records: list[bytes], tmp_path: Path
 ) -> None:
-    expected = files(run(tmp_path / "one", [records], config))
     random = Random(1)
-    mixed = random.sample(encode(population(), random), len(records))
+    broken = [{**e, "image": [float("nan")] * 6} for e in population(3)]
+    records = records + encode(population(200)[:50]) + encode(broken)
+    expected = files(run(tmp_path / "one", [records], config, held_out=records[:40]))
+    mixed = random.sample(encode(population(), random) + encode(population()[:50], random) + encode(broken, random), len(records))
     assert set(expected) == FILES
-    assert files(run(tmp_path / "two", [mixed[:3], mixed[3:]], config)) == expected
-    assert files(run(tmp_path / "seven", [mixed[i::7] for i in range(7)], config, workers=3)) == expected
+    assert files(run(tmp_path / "two", [mixed[:3], mixed[3:]], config, held_out=mixed_of(records[:40]))) == expected
+    seven = [mixed[i::7] for i in range(7)]
+    assert files(run(tmp_path / "seven", seven, config, held_out=records[:40], workers=3)) == expected
+
+
+def test_worker_processes_change_no_byte(records: list[bytes], tmp_path: Path) -> None:
+    """All strategies in one pipeline, since it takes long to start the processes."""
+    records = records + encode(population()[:50]) + encode([{**e, "image": [float("nan")] * 6} for e in population(3)])
+    artifact = examples_artifact(tmp_path / "examples", {"train": [records[i::7] for i in range(7)], "eval": [records[:40]]})
+    train = examples.split_sources([artifact], "train", SCHEMA)
+    held_out = {"eval": examples.split_sources([artifact], "eval", SCHEMA)}
+    dense = dense_features(SCHEMA)
+    covering = COVERAGE.model_copy(update={"overlap": "warn"})  # with "drop" it would be drawn twice: an extreme is held out
+    keys_of = {
+        UNIFORM: KeyRecords(dense),
+        BY_LABEL: KeyRecords(dense, "label"),
+        covering: KeyRecords(dense, scores=plan_extremes(dense, covering).scores),
+    }
+    arguments = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+
+    class Written(beam.PTransform):
+        def __init__(self, config: CalibrationConfig) -> None:
+            self.config = config
+
+        def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+            outcome, left_out = sample(
+                pipeline, Draw(self.config, drops=self.config.overlap == "drop"), keys_of[self.config], train, held_out
+            )
+            uri = str(tmp_path / self.config.strategy / "output")
+            done = partial(finish, held_out=("eval",), config=self.config, schema=SCHEMA.SerializeToString(), uri=uri, short=f"{uri}/short")
+            return outcome | beam.Map(done, beam.pvalue.AsDict(left_out))
+
+    with beam.Pipeline(argv=arguments) as pipeline:
+        for config in keys_of:
+            _ = pipeline | config.strategy >> Written(config)
+    for config in keys_of:
+        there = files(tmp_path / config.strategy)
+        assert there == files(run(tmp_path / f"{config.strategy} in memory", [records], config, held_out=records[:40]))
+
+
+def mixed_of(records: Sequence[bytes]) -> list[bytes]:
+    """The same examples, each with its features in another order."""
+    return [b"".join(reversed(parts(r))) for r in reversed(records)]
+
+
+def parts(record: bytes) -> list[bytes]:
+    """A tf.Example for each feature of one; parsing them together merges them."""
+    whole = tf.train.Example.FromString(record)
+    return [
+        tf.train.Example(features=tf.train.Features(feature={n: f})).SerializeToString() for n, f in sorted(whole.features.feature.items())
+    ]
+
+
+def test_several_examples_artifacts_give_the_sample_of_one_with_all_their_records(records: list[bytes], tmp_path: Path) -> None:
+    graph = {keys.TRANSFORM_GRAPH: [transform_graph_artifact(tmp_path / "graph", SCHEMA)]}
+    spans = [examples_artifact(tmp_path / f"span {i}", {"train": [records[i::3]], "eval": [records[i : i + 1]]}) for i in range(3)]
+    whole = run(tmp_path / "whole", [records], COVERAGE, held_out=records[:3])
+    assert files(execute(tmp_path / "spans", spans, graph, COVERAGE)) == files(whole)
+
+
+def test_parquet_gives_the_sample_of_the_same_tf_examples(records: list[bytes], tmp_path: Path) -> None:
+    """The Parquet files are written as TFX's Transform writes them."""
+    graph = {keys.TRANSFORM_GRAPH: [transform_graph_artifact(tmp_path / "graph", SCHEMA)]}
+    parquet = examples_artifact(tmp_path / "parquet", {"train": [], "eval": []})
+    examples_utils.set_payload_format(parquet, example_gen_pb2.PayloadFormat.FORMAT_PARQUET)
+    arrow = impl_helper.make_tensor_to_arrow_converter(SCHEMA).arrow_schema()
+    decoder = example_coder.ExamplesToRecordBatchDecoder(SCHEMA.SerializeToString())
+    with beam.Pipeline(argv=["--runner=DirectRunner", "--direct_running_mode=in_memory"]) as pipeline:
+        for split, there in {"train": records, "eval": records[:9]}.items():
+            rows = decoder.DecodeBatch(list(there)).to_pandas().to_dict("records")
+            written = pipeline | f"Rows{split}" >> beam.Create(rows)
+            _ = written | f"Write{split}" >> beam.io.WriteToParquet(f"{parquet.uri}/Split-{split}/data", arrow, file_name_suffix=".parquet")
+    expected = run(tmp_path / "tf examples", [records], COVERAGE, held_out=records[:9])
+    assert files(execute(tmp_path / "from parquet", [parquet], graph, COVERAGE)) == files(expected)
 
 
 def test_the_sample_is_the_smallest_hashes_of_the_distinct_records(tmp_path: Path) -> None:
@@ -270,16 +368,132 @@ def test_a_feature_with_a_default_value_may_be_missing(tmp_path: Path) -> None:
     assert (summary(output).features["x"].min, summary(output).features["x"].max) == (-1, 0.5)
 
 
-def test_nan_and_infinity_in_the_sample_are_an_error_that_counts_the_examples(tmp_path: Path) -> None:
-    examples = population(30)
+def broken_population() -> list[Features]:
+    """60 examples, three of which have NaN and one of these and another one infinity; an infinite weight feeds no model."""
+    examples = population(60)
     for i in (3, 4, 5):
-        examples[i]["image"] = [float("nan")] * 6
-    examples[7]["weights"] = [1.0, float("-inf"), float("inf")]
-    text = failure(tmp_path, [encode(examples)])
+        examples[i]["image"] = [1.0] * 5 + [float("nan")]
+    examples[5]["score"] = [float("-inf")]
+    examples[8]["score"] = [float("inf")]
+    examples[9]["weights"] = [1.0, float("-inf"), float("inf")]
+    return [{"score": [0.5], **e} for e in examples]
+
+
+WITH_SCORE = schema(image=("FLOAT", 2, 3), label=("INT",), name=("BYTES",), score=("FLOAT",), weights=("FLOAT", None))
+
+
+@pytest.mark.parametrize("config", [UNIFORM, BY_LABEL, COVERAGE], ids=lambda c: c.strategy)
+def test_examples_with_nan_or_infinity_are_left_out_and_counted_by_feature(config: CalibrationConfig, tmp_path: Path) -> None:
+    config = config.model_copy(update={"num_examples": 56})
+    output = run(tmp_path, [encode(broken_population())], config, WITH_SCORE)
+    found = summary(output)
+    assert found.population == 60
+    assert found.non_finite == NonFiniteCounts(records=4, features={"image": 3, "score": 2})
+    good = [e for i, e in enumerate(broken_population()) if i not in (3, 4, 5, 8)]
+    assert set(sampled(output)) == ordered(encode(good))
+
+
+def test_nan_and_infinity_are_an_error_that_counts_them_where_the_config_says_so(tmp_path: Path) -> None:
+    config = UNIFORM.model_copy(update={"non_finite": "error"})
+    text = failure(tmp_path, [encode(broken_population())], config=config, features=WITH_SCORE)
     assert text == (
-        "feature 'image' is NaN or infinite in 3 of the 30 sampled examples; feature 'weights' is NaN or infinite in 1 of the 30 "
-        "sampled examples; mend the data, or fill such values in Transform's preprocessing_fn"
+        "split 'train': feature 'image' is NaN or infinite in 3, feature 'score' is NaN or infinite in 2 of the 60 examples; mend the data, "
+        "or fill such values in Transform's preprocessing_fn, or set non_finite to 'drop'"
     )
+
+
+def test_a_split_whose_every_example_has_nan_is_an_error_that_names_the_feature(tmp_path: Path) -> None:
+    examples = [{**e, "image": [float("nan")] * 6} for e in population(40)]
+    assert failure(tmp_path, [encode(examples)]) == (
+        "split 'train': feature 'image' is NaN or infinite in 40 of the 40 examples; "
+        "mend the data, or fill such values in Transform's preprocessing_fn"
+    )
+
+
+def test_duplicates_are_counted(records: list[bytes], tmp_path: Path) -> None:
+    found = summary(run(tmp_path, [records[:40] + records[:10] * 4], UNIFORM.model_copy(update={"num_examples": 40})))
+    assert found.population == 80
+    # All 40 that there are: each of ten is there five times, as the estimate of distinct ones says that it isn't one.
+    assert found.duplicates == DuplicateCounts(repeated=10, copies=40, distinct_estimate=40, distinct_error=0)
+
+
+# Coverage
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_coverage_holds_the_extremes_of_each_feature_and_of_each_element_that_there_is_room_for(order: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=(400, 9)).astype(np.float32)
+    examples = [{"small": row[:2].tolist(), "large": row[2:].tolist(), "n": [i % 50]} for i, row in enumerate(values)]
+    features = schema(small=("FLOAT", 2), large=("FLOAT", 7), n=("INT",))
+    output = run(tmp_path, [encode(examples)[::order]], CalibrationConfig(num_examples=20, strategy="coverage"), features)
+    sample = tf.io.parse_example(
+        sampled(output),
+        {k: tf.io.FixedLenFeature(s, t) for k, s, t in [("small", 2, tf.float32), ("large", 7, tf.float32), ("n", 1, tf.int64)]},
+    )
+    for found, there in [(sample["small"].numpy(), values[:, :2]), (sample["large"].numpy().ravel(), values[:, 2:].ravel())]:
+        np.testing.assert_array_equal(found.min(0), there.min(0))
+        np.testing.assert_array_equal(found.max(0), there.max(0))
+    assert {0, 49} <= set(sample["n"].numpy().ravel().tolist())
+    assert summary(output).count == 20
+    assert 2 <= summary(output).extremes <= 8, "two for n, for large, and for each of small's two elements"
+
+
+def test_a_coverage_sample_without_room_for_the_extremes_is_an_error(records: list[bytes], tmp_path: Path) -> None:
+    text = failure(tmp_path, [records], config=COVERAGE.model_copy(update={"num_examples": 3}))
+    assert text == (
+        "num_examples 3: strategy 'coverage' keeps up to 2 examples for each of 2 numeric features; raise num_examples to 4 or more, "
+        "or take strategy 'uniform'"
+    )
+
+
+def test_coverage_of_no_numeric_features_is_an_error(tmp_path: Path) -> None:
+    text = failure(tmp_path, [encode([{"name": [b"a"]}])], config=COVERAGE, features=schema(name=("BYTES",)))
+    assert text.startswith("strategy 'coverage': the schema has no numeric dense feature")
+
+
+# Held-out splits
+
+
+def test_examples_that_are_in_eval_too_are_dropped_and_named(records: list[bytes], tmp_path: Path) -> None:
+    free = sampled(run(tmp_path / "free", [records]))
+    output = run(tmp_path / "shared", [records], held_out=[*free[2:9], example({"n": [1]})])
+    assert set(free[:2] + free[9:]) <= set(sampled(output)) and not set(free[2:9]) & set(sampled(output))
+    found = summary(output).overlap
+    assert (found.splits, found.checked, found.found, len(found.named)) == (("eval",), 60, 7, 5)
+    assert [named.digest for named in found.named] == [hashlib.sha256(r).hexdigest() for r in free[2:7]]
+    first = parsed(free[2:3])
+    assert found.named[0].split == "eval"
+    assert found.named[0].values["name"] == first["name"][0].decode()
+    assert found.named[0].values["image"] == ", ".join(map(str, first["image"].ravel()[:4])) + ", ... (6 values)"
+
+
+def test_examples_that_are_in_eval_too_can_be_kept(records: list[bytes], tmp_path: Path) -> None:
+    config = UNIFORM.model_copy(update={"overlap": "warn"})
+    output = run(tmp_path, [records], config, held_out=records)
+    assert sampled(output) == sampled(run(tmp_path / "alone", [records]))
+    assert (summary(output).overlap.checked, summary(output).overlap.found) == (30, 30)
+
+
+def test_examples_that_are_in_eval_too_can_be_an_error(records: list[bytes], tmp_path: Path) -> None:
+    config = UNIFORM.model_copy(update={"overlap": "error"})
+    text = failure(tmp_path, [records], config=config, held_out=records)
+    assert text.startswith("30 of 30 examples of split 'train' are also in 'eval', the first with image: ")
+    assert text.endswith("; mend the splits, or set overlap to 'drop'")
+
+
+def test_a_split_that_is_all_in_eval_too_is_an_error_that_counts_them(records: list[bytes], tmp_path: Path) -> None:
+    text = failure(tmp_path, [records[:40]], held_out=records)
+    assert text == (
+        "num_examples 30: split 'train' has no example to sample (40 with 0 duplicates, 40 of them also in a held-out split); "
+        "give CalibrationGen another split"
+    )
+
+
+def test_other_splits_can_be_held_out_or_none(records: list[bytes], tmp_path: Path) -> None:
+    none = run(tmp_path / "none", [records], UNIFORM.model_copy(update={"held_out": ()}), held_out=records)
+    assert summary(none).overlap is None
+    text = failure(tmp_path / "test", [records], config=UNIFORM.model_copy(update={"held_out": ("test",)}))
+    assert text.startswith("split 'test': not in the examples at")
 
 
 def test_a_record_that_is_no_example_is_an_error(tmp_path: Path) -> None:

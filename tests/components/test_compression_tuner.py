@@ -122,7 +122,8 @@ def test_the_exporter_makes_of_model_and_plan_the_flatbuffer_that_was_measured(p
 
 
 def test_the_plan_has_its_ranges_from_all_calibration_data_alone(pruned):
-    plan, ranges, _ = plan_files.read(pruned[keys.QUANTIZATION_PLAN].uri)
+    planned, _ = plan_files.read(pruned[keys.QUANTIZATION_PLAN].uri)
+    plan, ranges = planned.plan, planned.ranges
     assert (ranges.examples, plan.calibration_digest) == (100, "5a" * 32)
     for i, name in enumerate(NAMES):
         [found] = [r for tensor, r in ranges.ranges.items() if tensor == f"serving_default_{name}:0"]
@@ -182,7 +183,7 @@ def test_all_steps_in_one_trial_and_a_second_run_that_only_reads(inputs, tmp_pat
     }
     [trial] = report_of(first).trials
     assert trial.feasible and trial.latency_ratio > 0
-    assert plan_files.read(first[keys.QUANTIZATION_PLAN].uri)[0].method == "qat"
+    assert plan_files.read(first[keys.QUANTIZATION_PLAN].uri)[0].plan.method == "qat"
     second = run(tmp_path / "second", without_calibration, config)
     assert report_of(second) == report_of(first)  # its seconds too
     assert {p.name: p.read_bytes() for p in Path(second[keys.QUANTIZATION_PLAN].uri).iterdir()} == {

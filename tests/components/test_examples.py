@@ -35,7 +35,7 @@ def read(artifacts: list[standard_artifacts.Examples], folder: Path, features: s
     result = folder / "records"
     sources = examples.split_sources(artifacts, "train", features)
     with clean_errors(), beam.Pipeline(argv=["--runner=DirectRunner", "--direct_running_mode=in_memory"]) as pipeline:
-        records = pipeline | examples.ReadExamples(sources) | beam.combiners.ToList()
+        records = examples.read_examples(pipeline, sources) | beam.Flatten() | beam.combiners.ToList()
         records | beam.Map(lambda found: result.write_bytes(pickle.dumps(found)))
     found: list[bytes] = pickle.loads(result.read_bytes())
     return found
@@ -48,6 +48,14 @@ def test_equal_examples_are_read_as_equal_bytes_whatever_the_order_of_their_feat
     found = read([examples_artifact(tmp_path / "examples", {"train": [written]})], tmp_path)
     assert len(set(found)) == 1
     assert [tf.train.Example.FromString(r) for r in found] == [tf.train.Example.FromString(r) for r in written]
+
+
+def test_a_feature_without_values_is_read_as_one_that_is_not_there(tmp_path: Path) -> None:
+    empty = tf.train.Example.FromString(example({"n": [3]}))
+    empty.features.feature["tags"].bytes_list.SetInParent()  # a list of nothing, and in the next no list
+    written = [example({"n": [3]}), example({"n": [3], "tags": []}), empty.SerializeToString()]
+    assert len(set(written)) == 3
+    assert read([examples_artifact(tmp_path / "examples", {"train": [written]})], tmp_path) == [example({"n": [3]})] * 3
 
 
 def test_all_artifacts_of_a_channel_are_read(tmp_path: Path) -> None:
@@ -68,6 +76,28 @@ def test_parquet_and_sequence_examples_are_read_as_examples(tmp_path: Path) -> N
     written = examples_artifact(tmp_path / "sequence", {"train": [[sequence.SerializeToString()]]})
     found = read([set_format(written, "FORMAT_TF_SEQUENCE_EXAMPLE")], tmp_path, features)
     assert [tf.train.Example.FromString(r) for r in found] == wanted
+
+
+@pytest.mark.parametrize(
+    ("column", "feature", "values"),
+    [
+        (pa.array([[1, 2], None, []], pa.list_(pa.int32())), ("INT", None), [[1, 2], [], []]),
+        (pa.array([[0.1], None, []], pa.list_(pa.float64())), ("FLOAT", None), [[0.1], [], []]),
+        (pa.array([["a", "\u00e4"], None, []], pa.list_(pa.string())), ("BYTES", None), [[b"a", b"\xc3\xa4"], [], []]),
+        (pa.array([7, None, 9], pa.int64()), ("INT", None), [[7], [], [9]]),
+        (pa.array([None, 0.5, 2], pa.float32()), ("FLOAT", None), [[], [0.5], [2.0]]),
+        (pa.array(["x", "y", None], pa.large_string()), ("BYTES", None), [[b"x"], [b"y"], []]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else None,
+)
+def test_parquet_columns_of_other_types_are_read_as_the_kinds_that_an_example_has(
+    column: pa.Array, feature: tuple, values: list[Any], tmp_path: Path
+) -> None:
+    parquet = set_format(examples_artifact(tmp_path / "parquet", {"train": []}), "FORMAT_PARQUET")
+    pq.write_table(pa.table({"n": pa.array([[i] for i in range(3)]), "x": column}), f"{parquet.uri}/Split-train/data.parquet")
+    found = [tf.train.Example.FromString(r) for r in read([parquet], tmp_path, schema(n=("INT",), x=feature))]
+    wanted = [tf.train.Example.FromString(example({"n": [i], "x": v} if v else {"n": [i]})) for i, v in enumerate(values)]
+    assert sorted(found, key=lambda e: e.features.feature["n"].int64_list.value[0]) == wanted
 
 
 def test_a_custom_pattern_of_a_split_is_followed(tmp_path: Path) -> None:

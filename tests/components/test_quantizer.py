@@ -16,9 +16,12 @@ from tfx_bsl.tfxio import tf_example_record
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.quantizer.component import Quantizer
-from tfx_edge.components.quantizer.ranges import CollectRanges
-from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
+from tfx_edge.components.quantizer.ranges import CollectStatistics
+from tfx_edge.litert.activation_statistics import Statistics, from_bytes, to_bytes
+from tfx_edge.litert.collector import Collector
+from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan
 from tfx_edge.schemas import artifact_types as types
+from tfx_edge.schemas.ranges import RangeMethod
 
 INT8 = QuantizationConfig(scheme="int8", batch_size=32)
 DYNAMIC = QuantizationConfig(scheme="dynamic_range")
@@ -42,11 +45,11 @@ def quantized(
 
 
 def written(plan: types.QuantizationPlan) -> QuantizationPlan:
-    return plan_files.read(plan.uri)[0]
+    return plan_files.read(plan.uri)[0].plan
 
 
 def test_the_ranges_are_the_extremes_of_the_calibration_data(quantized: tuple[Model, types.QuantizationPlan]) -> None:
-    _, ranges, _ = plan_files.read(quantized[1].uri)
+    ranges = plan_files.read(quantized[1].uri)[0].ranges
     assert ranges.examples == 300
     for name, column in values().items():
         [found] = [r for tensor, r in ranges.ranges.items() if tensor == f"serving_default_{name}:0"]
@@ -76,39 +79,35 @@ def flatbuffer(quantized: tuple[Model, types.QuantizationPlan]) -> str:
     return str(path)
 
 
+EVERY: frozenset[RangeMethod] = frozenset({"min_max", "mse"})
+
+
 def collect(
     folder: Path, flatbuffer: str, shards: list[list[bytes]], batch_size: int = 32, beam_args: tuple[str, ...] = BEAM_ARGS
-) -> TensorRanges:
+) -> tuple[Statistics, ...]:
     calibration = calibration_artifact(folder / "data", shards)
     source = tf_example_record.TFExampleRecord(f"{calibration.uri}/Split-calibration/*.gz", telemetry_descriptors=["test"], schema=SCHEMA)
     with clean_errors(), beam.Pipeline(argv=list(beam_args)) as pipeline:
-        ranges = pipeline | CollectRanges(source, flatbuffer, batch_size, "the data")
-        _ = ranges | beam.Map(lambda r: (folder / "ranges.json").write_text(r.to_json()))
-    return TensorRanges.from_json((folder / "ranges.json").read_text())
+        parts = pipeline | CollectStatistics(source, flatbuffer, EVERY, batch_size, "the data")
+        _ = parts | beam.Map(lambda q: (folder / "statistics.npz").write_bytes(to_bytes(q)))
+    return from_bytes((folder / "statistics.npz").read_bytes())
 
 
 @pytest.mark.parametrize(
     ("shards", "batch_size", "beam_args"),
     [
-        (3, 7, BEAM_ARGS),
+        (7, 7, BEAM_ARGS),
         (1, 1, BEAM_ARGS),
         (2, 300, ("--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2")),
     ],
     ids=["shards", "single_rows", "two_processes"],
 )
-def test_the_ranges_do_not_depend_on_files_batches_or_workers(
-    quantized: tuple[Model, types.QuantizationPlan],
-    flatbuffer: str,
-    tmp_path: Path,
-    shards: int,
-    batch_size: int,
-    beam_args: tuple[str, ...],
+def test_statistics_by_every_method_are_those_of_a_single_process_whatever_the_files_batches_or_workers(
+    flatbuffer: str, tmp_path: Path, shards: int, batch_size: int, beam_args: tuple[str, ...]
 ) -> None:
     drawn = records(values())
-    assert (
-        collect(tmp_path, flatbuffer, [drawn[i::shards] for i in range(shards)], batch_size, beam_args)
-        == plan_files.read(quantized[1].uri)[1]
-    )
+    found = collect(tmp_path, flatbuffer, [drawn[i::shards] for i in range(shards)], batch_size, beam_args)
+    assert found == Collector(Path(flatbuffer).read_bytes(), EVERY)(values())
 
 
 def test_nan_in_the_calibration_data_is_refused_and_its_tensor_named(flatbuffer: str, tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_calibration_data_without_an_input_names_both_sides(model: Model, tmp_pa
 def test_calibration_data_of_another_shape_is_refused(model: Model, tmp_path: Path) -> None:
     features = schema(**{name: ("FLOAT", 2) if name == "mass" else ("FLOAT",) for name in SCALARS})
     rows = [example({name: [0.5, 1.5] if name == "mass" else [1.0] for name in SCALARS})]
-    with pytest.raises(EdgeError, match=r"feature 'mass': an example has shape \(2,\), the model's input takes \(1,\)"):
+    with pytest.raises(EdgeError, match=r"feature 'mass': an example has \(2,\) of float32, the model's input takes \(1,\) of float32"):
         run_quantizer(tmp_path, model, calibration_artifact(tmp_path / "data", [rows], features), INT8)
 
 

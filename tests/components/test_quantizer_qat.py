@@ -119,7 +119,8 @@ def test_model_and_plan_give_the_same_bytes_each_time(exported: SimpleNamespace)
 
 
 def test_plan_and_reports_say_what_was_done(exported: SimpleNamespace) -> None:
-    plan, ranges, _ = plan_files.read(exported.plan.uri)
+    planned, _ = plan_files.read(exported.plan.uri)
+    plan, ranges = planned.plan, planned.ranges
     assert (plan.method, plan.recipe, plan.float_ops, plan.calibration_digest) == ("qat", (), (), None)
     assert plan.config == QAT and ranges.ranges == {}
     assert exported.plan.get_string_custom_property("method") == "qat"

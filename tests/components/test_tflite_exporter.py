@@ -67,8 +67,8 @@ def test_the_manifest_tells_what_the_flatbuffer_is(quantized: tuple[Model, Quant
     assert {t.dtype for t in (*told.signature.inputs, *told.signature.outputs)} == {"int8"}
     assert (told.scheme, told.features) == ("int8", "transformed")
     assert told.operators == {"CONCATENATION": 1, "FULLY_CONNECTED": 3, "QUANTIZE": 3}
-    plan, _, plan_digest = plan_files.read(quantized[1].uri)
-    assert (told.float_model_digest, told.plan_digest) == (plan.float_model_digest, plan_digest)
+    planned, plan_digest = plan_files.read(quantized[1].uri)
+    assert (told.float_model_digest, told.plan_digest) == (planned.plan.float_model_digest, plan_digest)
     assert inspect.runtime_supports(told.minimum_runtime)
     properties = [exported.get_string_custom_property("scheme"), exported.get_string_custom_property("digest")]
     sizes = [exported.get_int_custom_property("size_bytes"), exported.get_int_custom_property("gzip_bytes")]

@@ -136,3 +136,11 @@ def test_a_search_takes_the_place_of_techniques_and_quantizer(upstream: tuple[Tr
     assert validator.inputs["baseline_model"] is upstream[0].outputs["model"]
     half = search.model_copy(update={"techniques": Techniques(pruning=PRUNING, quantization=QuantizationConfig(scheme="float16"))})
     assert ids(tuned_stage(*upstream, half, gate=GATE))[0] == "CompressionTuner"
+
+
+def test_the_calibration_sample_holds_nothing_of_the_split_that_the_gate_evaluates_on(upstream: tuple[Trainer, Transform]) -> None:
+    stage = edge_stage(*upstream, gate=GATE.model_copy(update={"split": "test"}))
+    config = CalibrationConfig.from_json(stage[0].exec_properties["config"])
+    assert config.held_out == ("test",)
+    own = edge_stage(*upstream, gate=GATE.model_copy(update={"split": "test"}), calibration=CalibrationConfig(held_out=()))
+    assert CalibrationConfig.from_json(own[0].exec_properties["config"]).held_out == ()

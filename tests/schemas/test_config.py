@@ -65,6 +65,10 @@ MISTAKES = {
         lambda: CalibrationConfig(stratify_by="label"),
         "CalibrationConfig: strategy 'uniform' with stratify_by 'label'; ",
     ),
+    "a sampled split that is held out": (
+        lambda: CalibrationConfig(held_out=("eval", "train")),
+        "CalibrationConfig: held_out ['eval', 'train'] has the split to sample from, 'train'; ",
+    ),
     "int8 inputs of a float model": (
         lambda: QuantizationConfig(scheme="float16", io_type="int8"),
         "QuantizationConfig: io_type 'int8' with scheme 'float16'; ",

@@ -1,0 +1,116 @@
+"""Configs to quantized flatbuffers, many of one float flatbuffer.
+
+What `make_plan` and `apply_plan` do for one config, without what is the same for all of them: litert-quantizer parses the float
+flatbuffer and its ranges are laid out once, and nothing is loaded to see whether it loads, since measuring it does. Configs of another
+backend, or with blocks, go the long way.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy.typing  # noqa: F401  litert-quantizer uses it without importing it, which fails on NumPy 1
+
+from tfx_edge.litert.backends.hybrid import quantize_left_weights
+from tfx_edge.litert.backends.litert import statistics, with_unique_names
+from tfx_edge.litert.finish import finish
+from tfx_edge.litert.plan import apply_plan, make_plan
+from tfx_edge.litert.recipes import block_size, recipe
+from tfx_edge.litert.weights import check_weights, sharing_operators
+from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRanges
+
+
+class Prepared(Protocol):
+    """What a config's ranges and corrections make of a float flatbuffer, as `corrections.Corrected` has it."""
+
+    @property
+    def float_model(self) -> bytes: ...
+
+    @property
+    def ranges(self) -> TensorRanges | None: ...
+
+
+PreparedModel = TypeVar("PreparedModel", bound=Prepared)
+
+
+class PreparingMaker(Generic[PreparedModel]):
+    """Quantizes by configs that differ in how ranges are taken and constants corrected, too.
+
+    That is done once for all configs that differ in rules alone: those of a search's last steps get the constants and ranges that were
+    made for the config which they start from.
+    """
+
+    def __init__(self, prepare: Callable[[QuantizationConfig], PreparedModel]) -> None:
+        """Takes what prepares a model.
+
+        Args:
+            prepare: a config to the float flatbuffer as its corrections leave it, and the ranges by its method; it may take seconds.
+        """
+        self._prepare = prepare
+        self._made: dict[str, tuple[PreparedModel, Maker]] = {}
+
+    def __call__(self, config: QuantizationConfig) -> bytes:
+        """The flatbuffer by a config; errors as of `Maker` and `prepare`."""
+        return self._of(config)[1](config)
+
+    def prepared(self, config: QuantizationConfig) -> PreparedModel:
+        """What the flatbuffer by a config was made from: to be kept with the plan, since another call of `prepare` may give another."""
+        return self._of(config)[0]
+
+    def _of(self, config: QuantizationConfig) -> tuple[PreparedModel, "Maker"]:
+        key = config.model_copy(update={"rules": ()}).to_json()
+        if key not in self._made:
+            model = self._prepare(config)
+            self._made[key] = model, Maker(model.float_model, model.ranges)
+        return self._made[key]
+
+
+class Maker:
+    """Quantizes one float flatbuffer by any config, with the same ranges: it doesn't look at the config's ranges and corrections."""
+
+    def __init__(self, float_model: bytes, ranges: TensorRanges | None = None) -> None:
+        """Takes a model.
+
+        Args:
+            float_model: a float flatbuffer.
+            ranges: of its activations; configs with a calibrated scheme need them.
+        """
+        self._float_model, self._ranges = float_model, ranges
+
+    def __call__(self, config: QuantizationConfig) -> bytes:
+        """The bytes that `apply_plan` gives with the plan that `make_plan` gives.
+
+        Raises:
+            EdgeError: see `apply_plan`.
+        """
+        blocks = any(block_size(each) for each in (config.granularity, *(rule.granularity for rule in config.rules)))
+        if config.backend != "litert" or config.integer_only or blocks:
+            return apply_plan(self._float_model, make_plan(self._float_model, config, self._ranges), self._ranges)
+        check_weights(self._float_model, config.scheme, config.rules)
+        steps = recipe(config, self._sharing)
+        if not steps:
+            return self._float_model
+        found = self._statistics if config.needs_ranges else None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._quantizer.load_quantization_recipe(list(steps))
+                result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
+        except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
+        return finish(quantize_left_weights(bytes(result.quantized_model), config))
+
+    @cached_property
+    def _sharing(self) -> list[tuple[str, str]]:
+        return sharing_operators(self._float_model)
+
+    @cached_property
+    def _statistics(self) -> dict[str, Any]:
+        return statistics(self._float_model, self._ranges)
+
+    @cached_property
+    def _quantizer(self) -> Any:
+        from litert_quantizer import quantizer  # half a second, and not part of the light base
+
+        return quantizer.Quantizer(with_unique_names(self._float_model))
