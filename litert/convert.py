@@ -78,6 +78,11 @@ def convert(
 def _refusal(said: str) -> str:
     """One line out of a converter's exception; operators without a kernel are listed in it as `tf.Name(types...)`."""
     operators = sorted(set(re.findall(r"^\s+(tf\.\w+)\(", said, re.MULTILINE)))
+    if operators and re.search(r"tensor<[^>]*b?f16>", said):
+        return (
+            f"{', '.join(operators)} computes in 16 bits, for which LiteRT has no builtin operator; bring the model to float32, which "
+            "edge preparation does by itself for Keras models of a mixed policy: save the model with model.save, or give model_fn"
+        )
     if operators:
         need = "a custom kernel" if re.search(r"^Custom ops:", said, re.MULTILINE) else "Flex"
         return (

@@ -32,6 +32,16 @@ def test_the_same_model_gives_the_same_bytes_from_any_path_and_working_directory
     assert not [op for op in inspect.operators(first) if op.startswith(inspect.CUSTOM)]
 
 
+def test_a_model_that_computes_in_float16_is_told_from_one_with_an_operator_that_litert_has_not(models: Any) -> None:
+    import tensorflow as tf
+
+    half = np.ones((4, 4), np.float16)
+    path = models.save("half", lambda x: {"y": tf.cast(tf.cast(x, tf.float16) @ half, tf.float32)}, {"x": ([None, 4], "float32")})
+    with pytest.raises(EdgeError, match="tf.MatMul computes in 16 bits.*bring the model to float32") as error:
+        convert(str(path), name="model 7")
+    assert "\n" not in str(error.value)
+
+
 def test_an_operator_that_litert_has_not_is_named_with_the_model(models: Any) -> None:
     import tensorflow as tf
 
