@@ -81,5 +81,5 @@ def _train(
     write_model(scratch, model, {PREPARATION: step.preparation, REPORT: report})
     loaded = load_float_model(path_utils.serving_model_path(scratch))  # as the exporter will have it
     name = "the model after quantization-aware training"
-    flatbuffer = convert_model(loaded, name, quantized_io=config.io_type)
-    return make_trained_plan(convert_model(loaded, name), flatbuffer, config), flatbuffer
+    floating, flatbuffer = convert_model(loaded, name), convert_model(loaded, name, quantized_io=config.io_type)
+    return make_trained_plan(floating, flatbuffer, config), flatbuffer
