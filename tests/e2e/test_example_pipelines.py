@@ -17,7 +17,7 @@ FLOAT_OPERATORS = {
     "penguins": set(),
     "taxi": {"ONE_HOT", "REDUCE_MAX"},
     "images": set(),
-    "text": {"GATHER", "REVERSE_V2", "STRIDED_SLICE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "CONCATENATION", "LOGISTIC"},
+    "text": {"REVERSE_V2", "STRIDED_SLICE", "CONCATENATION", "LOGISTIC"},
     "sensor": {"EXPAND_DIMS"},
 }
 
