@@ -41,12 +41,12 @@ class Candidates:
             float_model: a float flatbuffer.
             collect: the statistics of a float flatbuffer's activations over the calibration data, as a `Collector` gives them;
                 None where there is no such data.
-            examples: some of that data, `[n, ...]` by feature name, for corrections that learn from it.
+            examples: some of that data, `[n, ...]` by feature name, for corrections that learn from it and for backend `auto`.
         """
         self.float_model = float_model
         self._collect, self._examples = collect, examples
         self._statistics: dict[str, tuple[Statistics, ...]] = {}
-        self._make = PreparingMaker(self._correct)
+        self._make = PreparingMaker(self._correct, lambda: self.examples)
 
     def __call__(self, config: QuantizationConfig) -> bytes:
         """The quantized flatbuffer, not yet loaded to see whether it loads.
@@ -86,8 +86,11 @@ class Candidates:
             collected.append(self.statistics(model))
             return tensor_ranges(collected[-1], config.ranges, config.num_bits)
 
+        def make(model: bytes, ranges: TensorRanges) -> bytes:
+            return Maker(model, ranges, lambda: self.examples)(config)
+
         examples = self.examples if config.corrections else {}
-        corrected = correct(self.float_model, config, collect, examples, lambda model, ranges: Maker(model, ranges)(config))
+        corrected = correct(self.float_model, config, collect, examples, make)
         return Prepared(**vars(corrected), statistics=collected[-1] if config.needs_ranges else ())
 
     @cached_property

@@ -113,7 +113,7 @@ def _check_rules(float_model: bytes, config: QuantizationConfig) -> None:
         if not any(rule.names(*op) for op in there):
             raise EdgeError(
                 f"the rule operator {rule.operator!r}, tensor {rule.tensor!r} is about no operator of the model, which has "
-                f"{', '.join(sorted({kind for kind, _ in there}))}; name one of these, or leave the rule out"
+                f"{', '.join(sorted({kind for kind, _ in there})) or 'none'}; name one of its operators, or leave the rule out"
             )
 
 

@@ -57,7 +57,7 @@ def plan_quantization(
         found = search(candidates.float_model, config, config.accuracy_target, candidates, evaluate)
         config = found.config
     corrected = candidates.prepared(config)
-    examples = candidates.examples if config.backend == "auto" and calibration_digest else None
+    examples = candidates.examples or None if config.backend == "auto" else None
     plan = make_plan(corrected.float_model, config, corrected.ranges, calibration_digest, examples)
     warnings = [] if found is None or found.met else [found.reason]
     if corrected.statistics:

@@ -27,6 +27,9 @@ _FOUR_BITS: dict[Scheme, tuple[str, ...]] = {
     "int4_dynamic_range": ("CONV_2D", "EMBEDDING_LOOKUP", "FULLY_CONNECTED"),
 }
 _IN_BLOCKS = "FULLY_CONNECTED"
+# LiteRT's kernel for float activations and 8-bit weights reads a scale a channel, whatever the file has: with one it computes with
+# whatever lies behind it in memory.
+_BY_CHANNEL_ALONE = "DEPTHWISE_CONV_2D"
 
 
 def block_size(granularity: Granularity) -> int | None:
@@ -78,8 +81,12 @@ def _steps(
         yield _step(_tensor(16, "TENSORWISE", "FLOAT"), None, "float_casting", regex, operation, in_float=True)
         return
     in_float = scheme in COMPUTED_IN_FLOAT
+    by_channel = _step(_tensor(8, _GRANULARITY["channel"], "INT"), None, _UNIFORM, regex, _BY_CHANNEL_ALONE, in_float=in_float)
+    needs_channels = granularity == "tensor" and not in_float and scheme not in CALIBRATED and operation in ("*", _BY_CHANNEL_ALONE)
     if scheme in _FOUR_BITS:
         yield from _four_bits(_FOUR_BITS[scheme], granularity, undivided, regex, operation, in_float=in_float)
+        if needs_channels:
+            yield by_channel
         return
     one_scale = _tensor(8, "TENSORWISE", "INT")
     weights = _tensor(8, _GRANULARITY[granularity], "INT")
@@ -88,6 +95,8 @@ def _steps(
         wide = scheme == "int16x8"
         activations = _tensor(16 if wide else 8, "TENSORWISE", "INT", symmetric=wide)  # LiteRT's 16-bit kernels have no zero point
     yield _step(weights, activations, _UNIFORM, regex, operation, in_float=in_float)
+    if needs_channels:
+        yield by_channel
     for kind, name in shared:
         yield _step(one_scale, activations, _UNIFORM, _exactly(name), kind, in_float=in_float)
 

@@ -92,7 +92,7 @@ def edge_stage(
         calibration=calibration,
     )
     calibration_gen = None
-    if quantization.needs_calibration:
+    if quantization.uses_calibration:
         calibration_gen = wire_calibration(transform, calibration, gate, name)
     stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
     if calibration_gen is not None:

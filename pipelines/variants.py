@@ -65,7 +65,7 @@ def pareto(
             raise EdgeError(f"pareto: variant {name!r}; expected letters, digits and underscores, since component ids end with it")
     samples: dict[CalibrationConfig, BaseComponent] = {}  # variants that calibrate alike share the sample
     for name, techniques in variants.items():
-        if techniques.quantization.needs_calibration and techniques.calibration not in samples:
+        if techniques.quantization.uses_calibration and techniques.calibration not in samples:
             samples[techniques.calibration] = wire_calibration(transform, techniques.calibration, gate, name)
     stages = [
         wire_tail(
@@ -73,7 +73,7 @@ def pareto(
             transform,
             techniques,
             gate,
-            samples[techniques.calibration] if techniques.quantization.needs_calibration else None,
+            samples[techniques.calibration] if techniques.quantization.uses_calibration else None,
             export,
             model_fn,
             module_path,

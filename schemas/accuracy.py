@@ -7,7 +7,7 @@ from pydantic import Field
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.qat import QatConfig
 from tfx_edge.schemas.ranges import RangeMethod
-from tfx_edge.schemas.schemes import Scheme
+from tfx_edge.schemas.schemes import CALIBRATED, Scheme
 from tfx_edge.schemas.thresholds import Threshold
 
 Remedy = Literal[
@@ -91,6 +91,12 @@ class AccuracyTarget(Config):
     def max_drop(self) -> float:
         """The threshold's, in the metric's unit."""
         return float(self.threshold.max_drop or 0.0)
+
+    @property
+    def uses_calibration(self) -> bool:
+        """Whether the escalation may come to something that learns from calibration data."""
+        learns = {"cross_layer_equalization", "ada_round", "bias_correction", "int16x8"}
+        return not learns.isdisjoint(self.escalation) or ("mixed" in self.escalation and self.fallback in CALIBRATED)
 
     @property
     def range_methods(self) -> frozenset[RangeMethod]:

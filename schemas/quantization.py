@@ -76,6 +76,11 @@ class QuantizationConfig(Config):
         """Whether calibration data is needed, for ranges or for corrections that learn from it."""
         return self.needs_ranges or bool(self.corrections)
 
+    @property
+    def uses_calibration(self) -> bool:
+        """Whether calibration data is of use: the config needs it, or the search may come to a config that does."""
+        return self.needs_calibration or (self.accuracy_target is not None and self.accuracy_target.uses_calibration)
+
     def check(self) -> None:
         check_corrections(self.corrections, [self.scheme, *(rule.scheme for rule in self.rules)], trained=self.qat is not None)
         if self.io_type != "float32" and (self.scheme, self.io_type) not in (("int8", "int8"), ("int16x8", "int16")):

@@ -88,7 +88,8 @@ class Quantizer(base_beam_component.BaseBeamComponent):
 
         Args:
             model: a float model, as a Trainer or Pruner saves it.
-            calibration_data: of CalibrationGen; schemes `int8` and `int16x8` need it, nothing else reads it.
+            calibration_data: of CalibrationGen; schemes `int8` and `int16x8` and corrections need it, and an `accuracy_target` uses it
+                where its escalation may come to one of these.
             transform_graph: of the Transform before the Trainer; needed for a model that was saved with nothing but signatures on
                 raw tf.Examples, and by `qat` for the schema of the examples.
             config: the scheme, or a RuntimeParameter that holds the config as JSON.

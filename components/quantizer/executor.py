@@ -60,7 +60,7 @@ class Executor(BaseBeamExecutor):
     ) -> QuantizationPlan:
         """Post-training quantization; where that doesn't keep the accuracy and the target allows it, training."""
         model = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
-        calibration = _calibration(input_dict) if config.needs_calibration else None
+        calibration = _calibration(input_dict, config) if config.uses_calibration else None
         loaded = float_models.load([model], input_dict.get(keys.TRANSFORM_GRAPH), exec_properties.get(keys.MODEL_FN))
         inputs, target = loaded.signature.input_names, config.accuracy_target
         if calibration:
@@ -108,8 +108,8 @@ class Executor(BaseBeamExecutor):
         return from_bytes(read_bytes(result))
 
 
-def _calibration(input_dict: Artifacts) -> Calibration:
+def _calibration(input_dict: Artifacts, config: QuantizationConfig) -> Calibration | None:
     calibration = read_calibration(input_dict.get(keys.CALIBRATION_DATA))
-    if calibration is None:
+    if calibration is None and config.needs_calibration:
         raise EdgeError("Quantizer: the scheme needs calibration_data and there is none; give it CalibrationGen's output")
     return calibration

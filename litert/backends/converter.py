@@ -15,6 +15,7 @@ from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.backends.litert import usable_ranges
+from tfx_edge.litert.backends.wiring import check_wiring
 from tfx_edge.litert.child import Note, call_in_child
 from tfx_edge.litert.finish import finish
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRange, TensorRanges
@@ -41,7 +42,8 @@ def quantize(float_model: bytes, config: QuantizationConfig, ranges: TensorRange
         The flatbuffer; the same bytes of the same arguments and TensorFlow.
 
     Raises:
-        EdgeError: another scheme, or rules; no ranges, or none of a tensor; the converter refused the model, died or took too long.
+        EdgeError: another scheme, or rules; no ranges, or none of a tensor; the converter refused the model, died or took too long,
+            or an operator would get a type that LiteRT has no kernel for.
     """
     if config.rules or config.scheme != "int8":
         what = "rules" if config.rules else f"scheme {config.scheme!r}"
@@ -51,7 +53,9 @@ def quantize(float_model: bytes, config: QuantizationConfig, ranges: TensorRange
         made = call_in_child(_in_child, calibrated, config.granularity == "tensor", config.io_type, time_limit_s=time_limit_s)
     except RuntimeError as error:
         raise EdgeError(f"TFLiteConverter's quantizer died: {' '.join(str(error).split())[-300:]}") from error
-    return finish(made)
+    made = finish(made)
+    check_wiring(made)
+    return made
 
 
 def with_ranges(float_model: bytes, ranges: Mapping[int, TensorRange]) -> bytes:

@@ -12,6 +12,7 @@ from ai_edge_litert.tools import flatbuffer_utils
 from tfx_edge.litert import inspect
 from tfx_edge.litert.activations import activations
 from tfx_edge.litert.backends.hybrid import quantize_left_weights
+from tfx_edge.litert.backends.wiring import check_wiring, mend_wiring
 from tfx_edge.litert.finish import finish
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRange, TensorRanges
 
@@ -40,7 +41,18 @@ def quantize(float_model: bytes, config: QuantizationConfig, recipe: Sequence[di
             )
     except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-    return finish(quantize_left_weights(bytes(result.quantized_model), config))
+    return completed(bytes(result.quantized_model), config)
+
+
+def completed(quantized: bytes, config: QuantizationConfig) -> bytes:
+    """What litert-quantizer wrote, mended and with what it left in float.
+
+    Raises:
+        EdgeError: an operator would get a type that LiteRT has no kernel for.
+    """
+    made = finish(quantize_left_weights(mend_wiring(quantized), config))
+    check_wiring(made)
+    return made
 
 
 def with_unique_names(model: bytes) -> bytes:

@@ -6,19 +6,19 @@ backend, or with blocks, go the long way.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy.typing  # noqa: F401  litert-quantizer uses it without importing it, which fails on NumPy 1
+from numpy.typing import NDArray
 
-from tfx_edge.litert.backends.hybrid import quantize_left_weights
-from tfx_edge.litert.backends.litert import statistics, with_unique_names
-from tfx_edge.litert.finish import finish
+from tfx_edge.litert.backends.litert import completed, statistics, with_unique_names
 from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.weights import check_weights, sharing_operators
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRanges
+
+Examples = Callable[[], Mapping[str, NDArray[Any]]]
 
 
 class Prepared(Protocol):
@@ -41,13 +41,14 @@ class PreparingMaker(Generic[PreparedModel]):
     made for the config which they start from.
     """
 
-    def __init__(self, prepare: Callable[[QuantizationConfig], PreparedModel]) -> None:
+    def __init__(self, prepare: Callable[[QuantizationConfig], PreparedModel], examples: Examples = dict) -> None:
         """Takes what prepares a model.
 
         Args:
             prepare: a config to the float flatbuffer as its corrections leave it, and the ranges by its method; it may take seconds.
+            examples: as `Maker` takes them.
         """
-        self._prepare = prepare
+        self._prepare, self._examples = prepare, examples
         self._made: dict[str, tuple[PreparedModel, Maker]] = {}
 
     def __call__(self, config: QuantizationConfig) -> bytes:
@@ -59,24 +60,26 @@ class PreparingMaker(Generic[PreparedModel]):
         return self._of(config)[0]
 
     def _of(self, config: QuantizationConfig) -> tuple[PreparedModel, "Maker"]:
-        key = config.model_copy(update={"rules": ()}).to_json()
+        # Rules count where they decide whether there are ranges at all.
+        key = f"{config.needs_ranges} {config.model_copy(update={'rules': ()}).to_json()}"
         if key not in self._made:
             model = self._prepare(config)
-            self._made[key] = model, Maker(model.float_model, model.ranges)
+            self._made[key] = model, Maker(model.float_model, model.ranges, self._examples)
         return self._made[key]
 
 
 class Maker:
     """Quantizes one float flatbuffer by any config, with the same ranges: it doesn't look at the config's ranges and corrections."""
 
-    def __init__(self, float_model: bytes, ranges: TensorRanges | None = None) -> None:
+    def __init__(self, float_model: bytes, ranges: TensorRanges | None = None, examples: Examples = dict) -> None:
         """Takes a model.
 
         Args:
             float_model: a float flatbuffer.
             ranges: of its activations; configs with a calibrated scheme need them.
+            examples: on which backend `auto` compares, `[n, ...]` by feature name; none for random ones.
         """
-        self._float_model, self._ranges = float_model, ranges
+        self._float_model, self._ranges, self._examples = float_model, ranges, examples
 
     def __call__(self, config: QuantizationConfig) -> bytes:
         """The bytes that `apply_plan` gives with the plan that `make_plan` gives.
@@ -86,7 +89,8 @@ class Maker:
         """
         blocks = any(block_size(each) for each in (config.granularity, *(rule.granularity for rule in config.rules)))
         if config.backend != "litert" or config.integer_only or blocks:
-            return apply_plan(self._float_model, make_plan(self._float_model, config, self._ranges), self._ranges)
+            examples = self._examples() or None if config.backend == "auto" else None
+            return apply_plan(self._float_model, make_plan(self._float_model, config, self._ranges, None, examples), self._ranges)
         check_weights(self._float_model, config.scheme, config.rules)
         steps = recipe(config, self._sharing)
         if not steps:
@@ -99,7 +103,7 @@ class Maker:
                 result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
         except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-        return finish(quantize_left_weights(bytes(result.quantized_model), config))
+        return completed(bytes(result.quantized_model), config)
 
     @cached_property
     def _sharing(self) -> list[tuple[str, str]]:

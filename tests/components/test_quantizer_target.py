@@ -134,6 +134,14 @@ def test_a_target_out_of_reach_is_a_warning_with_the_reason(inputs, tmp_path):
     assert plan.warnings[0] == plan.decision != "" and not any(trial.feasible for trial in plan.trials)
 
 
+@pytest.mark.parametrize("scheme", ["dynamic_range", "int4_dynamic_range"])
+def test_calibration_data_that_is_given_serves_the_remedies_of_a_scheme_that_needs_none(inputs, tmp_path, scheme):
+    target = TARGET.model_copy(update={"escalation": ("bias_correction", "int16x8")})
+    one_scale = QuantizationConfig(scheme=scheme, granularity="tensor", accuracy_target=target)  # too coarse for channels so uneven
+    plan = plan_of(run(tmp_path, inputs, one_scale))
+    assert [(trial.step, trial.error) for trial in plan.trials] == [("as_asked", ""), ("bias_correction", ""), ("int16x8", "")]
+
+
 def with_training(learning_rate):
     tuning = FineTuningConfig(label_key="species", epochs=1, learning_rate=learning_rate)
     target = TARGET.model_copy(update={"escalation": (), "qat": QatConfig(fine_tuning=tuning)})

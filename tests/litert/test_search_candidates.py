@@ -10,7 +10,10 @@ from ai_edge_litert import schema_py_generated as schema
 from tiny_flatbuffers import Graph, Op, Tensor, pack
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.candidates import Candidates
+from tfx_edge.litert.collector import Collector
 from tfx_edge.litert.plan import apply_plan, make_plan
+from tfx_edge.litert.planning import carry_out, plan_quantization
 from tfx_edge.litert.ranges import RangeCollector
 from tfx_edge.litert.runner import Runner
 from tfx_edge.litert.search import Maker, PreparingMaker
@@ -165,3 +168,31 @@ def test_ranges_and_constants_are_made_once_for_all_configs_that_differ_in_rules
         assert make(config) == Maker(awkward, ranges)(config)
         assert make.prepared(config).ranges == ranges
     assert asked == [INT8, by_mse]
+
+
+def test_a_rule_that_needs_ranges_gets_them_whatever_was_made_before(awkward: bytes) -> None:
+    """Rules decide whether there are ranges: a candidate without any must not leave its lack of them to the next."""
+    collector = Collector(awkward)
+    collector.add(features())
+    asked = QuantizationConfig(scheme="dynamic_range")
+    mixed = changed(asked, SchemeRule(operator="FULLY_CONNECTED", scheme="int8"))
+    make = Candidates(awkward, lambda model: collector.finish())
+    assert make(asked) == Maker(awkward)(asked)
+    assert make(mixed) == Maker(awkward, RangeCollector(awkward)(features()))(mixed)
+
+
+def test_backend_auto_compares_on_the_calibration_examples_in_a_search_as_in_the_plan(awkward: bytes) -> None:
+    """Whatever the search measured is what the plan makes."""
+    collector, asked = Collector(awkward), QuantizationConfig(scheme="int8", backend="auto")
+    collector.add(features())
+    read: list[int] = []
+
+    def examples() -> dict[str, Any]:
+        read.append(1)
+        return features()
+
+    candidates = Candidates(awkward, lambda model: collector.finish(), examples)
+    made = candidates(asked)
+    assert read == [1]
+    planned, _ = plan_quantization(candidates, asked, "digest")
+    assert carry_out(awkward, planned) == made

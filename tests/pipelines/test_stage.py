@@ -9,6 +9,7 @@ from tfx.types.channel import Channel
 
 from tfx_edge.pipelines import edge_stage, pareto, tuned_stage
 from tfx_edge.schemas import (
+    AccuracyTarget,
     Between,
     CalibrationConfig,
     ClusteringConfig,
@@ -66,6 +67,14 @@ def test_without_pruning_the_quantizer_takes_the_trainers_model(upstream: tuple[
 def test_a_scheme_without_activation_ranges_needs_no_calibration(upstream: tuple[Trainer, Transform]) -> None:
     stage = edge_stage(*upstream, gate=GATE, quantization=QuantizationConfig(scheme="float16"))
     assert ids(stage) == ["Quantizer", "TFLiteExporter", "EdgeValidator"]
+
+
+def test_a_search_that_may_need_activation_ranges_gets_a_calibration_sample(upstream: tuple[Trainer, Transform]) -> None:
+    threshold = Threshold(metric="MeanSquaredError", higher_is_better=False, max_drop=0.1)
+    for escalation, there in ((("bias_correction",), True), (("channel_scales",), False)):
+        target = AccuracyTarget(threshold=threshold, label_key="label", split="eval", escalation=escalation)
+        stage = edge_stage(*upstream, gate=GATE, quantization=QuantizationConfig(scheme="dynamic_range", accuracy_target=target))
+        assert ("CalibrationGen" in ids(stage)) == there
 
 
 def test_the_gate_compares_with_the_trainers_model_even_when_it_was_pruned(upstream: tuple[Trainer, Transform]) -> None:
