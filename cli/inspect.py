@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tfx_edge.schemas.description import FlatbufferDescription, GraphDescription, TensorDescription
+    from tfx_edge.schemas.model_metadata import ModelMetadata
 
 
 @click.command()
@@ -52,6 +53,8 @@ def _rendered(described: "FlatbufferDescription") -> Iterator["RenderableType"]:
         yield f"signature        {name}: {_ends(signature)}"
     if described.metadata:
         yield "metadata         " + ", ".join(f"{entry.name} ({entry.bytes} B)" for entry in described.metadata)
+    if described.model_metadata is not None:
+        yield from _metadata(described.model_metadata)
     for target in described.targets:
         left = ", ".join(f"{count} {name}" for name, count in target.unsupported.items())
         yield f"{target.target:<16} {target.supported} operators supported" + (f", not {left}" if left else "")
@@ -62,6 +65,17 @@ def _rendered(described: "FlatbufferDescription") -> Iterator["RenderableType"]:
             outputs = "\n".join(_tensor(graph, index) for index in operator.outputs)
             table.add_row(str(i), operator.name, "\n".join(_tensor(graph, index) for index in operator.inputs if index >= 0), outputs)
         yield table
+
+
+def _metadata(told: "ModelMetadata") -> Iterator[str]:
+    parts = (told.name, told.version and f"version {told.version}", told.license, told.description)
+    yield "model metadata   " + (", ".join(part for part in parts if part) or "names of the inputs and outputs alone")
+    for tensor in (*told.inputs, *told.outputs):
+        if (normal := tensor.normalization) is not None:
+            mean, std = (", ".join(f"{value:g}" for value in values) for values in (normal.mean, normal.std))
+            yield f"                 {tensor.name}: less {mean}, divided by {std}"
+        for file in tensor.files:
+            yield f"                 {tensor.name}: {file.name}" + ("" if file.text is None else f", {len(file.text.splitlines())} lines")
 
 
 def _ends(signature: Signature) -> str:

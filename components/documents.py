@@ -2,6 +2,7 @@
 
 import posixpath
 import uuid
+from collections.abc import Iterable
 
 from tfx.dsl.io import fileio
 
@@ -10,10 +11,16 @@ from tfx_edge.schemas import Config
 
 def write_bytes(path: str, content: bytes) -> None:
     """Writes a file under another name in the same folder, then renames it, so that no reader sees a part of it."""
+    write_chunks(path, (content,))
+
+
+def write_chunks(path: str, chunks: Iterable[bytes]) -> None:
+    """The same for a file that is written a chunk at a time, as one that is too large for memory."""
     fileio.makedirs(posixpath.dirname(path))
     part = f"{path}.{uuid.uuid4().hex}.part"
     with fileio.open(part, "wb") as file:
-        file.write(content)
+        for chunk in chunks:
+            file.write(chunk)
     fileio.rename(part, path, overwrite=True)
 
 

@@ -82,6 +82,12 @@ def transformed_schema(transform_graph: Sequence[Artifact], schema: Sequence[Art
         return text_format.Parse(file.read(), schema_pb2.Schema())
 
 
+def raw_schema(transform_graph: str) -> schema_pb2.Schema:
+    """The schema of the features that a Transform was given, from its TransformGraph artifact's folder."""
+    with fileio.open(f"{transform_graph}/metadata/schema.pbtxt") as file:
+        return text_format.Parse(file.read(), schema_pb2.Schema())
+
+
 def adapter(source: tfxio.TFXIO) -> tensor_adapter.TensorAdapter:
     """Turns RecordBatches of a source into tensors by its schema."""
     return tensor_adapter.TensorAdapter(source.TensorAdapterConfig())
@@ -89,6 +95,15 @@ def adapter(source: tfxio.TFXIO) -> tensor_adapter.TensorAdapter:
 
 def dense_features(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter) -> dict[str, NDArray[Any]]:
     """A batch's dense features, `[n, ...]` each, by name; sparse and ragged ones are left out.
+
+    Raises:
+        EdgeError: as `batch_tensors`.
+    """
+    return {name: np.asarray(value) for name, value in batch_tensors(batch, tensors).items() if isinstance(value, tf.Tensor)}
+
+
+def batch_tensors(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter) -> dict[str, Any]:
+    """A batch's features as TensorFlow's eager tensors, dense, sparse or ragged, by name.
 
     Raises:
         EdgeError: a feature that the schema calls dense is missing from an example, or holds another number of values.
@@ -103,7 +118,7 @@ def dense_features(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter)
             misfit = _misfit(batch, tensors, absent_fits=False) or _line(error.__cause__ or error)
     if misfit is not None:
         raise EdgeError(f"the examples don't fit their schema: {misfit}")
-    return {name: np.asarray(value) for name, value in values.items() if isinstance(value, tf.Tensor)}
+    return values
 
 
 def _misfit(batch: pa.RecordBatch, tensors: tensor_adapter.TensorAdapter, *, absent_fits: bool) -> str | None:
@@ -207,7 +222,16 @@ def decode(records: Sequence[bytes], schema: schema_pb2.Schema) -> tuple[pa.Reco
         batch = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString()).DecodeBatch(list(records))
     except Exception as error:  # the decoder has no exception of its own
         raise EdgeError(f"the examples don't fit their schema: {_line(error)}; mend the data, or the schema") from error
-    return batch, adapter(tf_example_record.TFExampleBeamRecord("memory", _TELEMETRY, schema))
+    return batch, _adapter_of(schema)
+
+
+def type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
+    """What a batch of a schema's features is in TensorFlow, by name."""
+    return dict(_adapter_of(schema).TypeSpecs())
+
+
+def _adapter_of(schema: schema_pb2.Schema) -> tensor_adapter.TensorAdapter:
+    return adapter(tf_example_record.TFExampleBeamRecord("memory", _TELEMETRY, schema))
 
 
 def _line(error: BaseException) -> str:

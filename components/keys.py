@@ -8,6 +8,7 @@ FLOAT_MODEL = "float_model"  # input of a component whose output is `model`: TFX
 BASELINE_MODEL = tfx_keys.BASELINE_MODEL_KEY
 SCHEMA = tfx_keys.SCHEMA_KEY
 TRANSFORM_GRAPH = tfx_keys.TRANSFORM_GRAPH_KEY
+RAW_EXAMPLES = "raw_examples"
 EVALUATION = tfx_keys.EVALUATION_KEY
 BLESSING = tfx_keys.BLESSING_KEY
 

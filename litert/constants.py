@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError
 
 _TYPES: dict[int, np.dtype[Any]] = {
@@ -83,13 +83,6 @@ def replace_constants(model: bytes, values: Mapping[int, NDArray[Any]]) -> bytes
             uses[tensors[index].buffer] = 1
         parsed.buffers[tensors[index].buffer].data = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
     return pack(parsed)
-
-
-def pack(parsed: Any) -> bytes:
-    """Writes what `inspect.parse` has read, with all data inside the flatbuffer."""
-    for buffer in parsed.buffers:
-        buffer.offset = buffer.size = 0
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
 
 
 def changed_constants(before: bytes, after: bytes) -> dict[int, NDArray[Any]]:

@@ -11,6 +11,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.child import Note, call_in_child
+from tfx_edge.litert.metadata import read_metadata
 from tfx_edge.litert.quantization import STRING
 from tfx_edge.litert.targets.rules import judge
 from tfx_edge.schemas import EdgeError, Signature, TensorSpec
@@ -47,9 +48,10 @@ def describe(model: bytes) -> FlatbufferDescription:
             minimum_runtime=inspect.minimum_runtime(model),
             operators=inspect.operators(model),
             constant_bytes=sum(_size(buffer) for buffer in parsed.buffers),
-            signatures={_text(s.signatureKey): _signature(s, parsed.subgraphs[s.subgraphIndex]) for s in parsed.signatureDefs or ()},
+            signatures=_signatures(parsed),
             graphs=tuple(_graph(parsed, graph) for graph in parsed.subgraphs),
             metadata=tuple(MetadataEntry(name=_text(m.name), bytes=_size(parsed.buffers[m.buffer])) for m in parsed.metadata or ()),
+            model_metadata=read_metadata(model),
             targets=tuple(_support(model, profile) for profile in _PROFILES if profile.rules),
         )
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
@@ -57,6 +59,15 @@ def describe(model: bytes) -> FlatbufferDescription:
             f"a damaged LiteRT flatbuffer ({len(model)} bytes): {type(error).__name__} {' '.join(str(error).split()):.200}; "
             "export the model again"
         ) from error
+
+
+def signatures(model: bytes) -> dict[str, Signature]:
+    """The signatures of a flatbuffer by name, also of one that LiteRT can't run.
+
+    Raises:
+        EdgeError: not a flatbuffer.
+    """
+    return _signatures(inspect.parse(model))
 
 
 def describe_safely(model: bytes, time_limit_s: float = 60) -> FlatbufferDescription:
@@ -115,6 +126,10 @@ def _quantization(tensor: Any) -> tuple[tuple[float, ...], tuple[int, ...], int]
         return (), (), 0
     zero_points = parameters.zeroPoint if parameters.zeroPoint is not None else np.zeros(len(parameters.scale), np.int64)
     return tuple(map(float, parameters.scale)), tuple(map(int, zero_points)), int(parameters.quantizedDimension)
+
+
+def _signatures(parsed: Any) -> dict[str, Signature]:
+    return {_text(s.signatureKey): _signature(s, parsed.subgraphs[s.subgraphIndex]) for s in parsed.signatureDefs or ()}
 
 
 def _signature(found: Any, graph: Any) -> Signature:

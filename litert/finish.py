@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.packing import pack
 
 # Oldest TensorFlow Lite release with an operator's int8 kernel, as LiteRT's tflite/tools/versioning (op_version.cc and
 # runtime_version.cc) has it. Operators that aren't here have no kernel version for int8.
@@ -60,7 +60,7 @@ def finish(model: bytes) -> bytes:
                 if result.shapeSignature is None:
                     result.shapeSignature = source.shapeSignature
     _write_minimum_runtime(parsed)
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
+    return pack(parsed)
 
 
 def _write_minimum_runtime(parsed: Any) -> None:

@@ -18,7 +18,13 @@ _SLACK = 4  # times as far as LiteRT's two implementations here are from each ot
 
 
 def golden_vectors(
-    model: bytes, *, examples: Mapping[str, NDArray[Any]] | None = None, ranges: TensorRanges | None = None, runs: int = 8, seed: int = 0
+    model: bytes,
+    *,
+    signature: str | None = None,
+    examples: Mapping[str, NDArray[Any]] | None = None,
+    ranges: TensorRanges | None = None,
+    runs: int = 8,
+    seed: int = 0,
 ) -> bytes:
     """Runs a flatbuffer on a few inputs.
 
@@ -28,6 +34,7 @@ def golden_vectors(
 
     Args:
         model: the flatbuffer.
+        signature: the one that is run; None for `serving_default` or the only one.
         examples: `[n, ...]` real values by feature name, of which the first are taken; None makes inputs up.
         ranges: calibrated; float inputs that are made up lie within theirs, others are standard normal.
         runs: how many times the model is run, each with one batch of the size that it is fixed to, or with one example.
@@ -39,7 +46,7 @@ def golden_vectors(
     Raises:
         EdgeError: LiteRT can't run the model, or the examples don't fit it.
     """
-    runner = Runner(model)
+    runner = Runner(model, signature=signature)
     batch = runner.batch_size or 1
     made = _made_up(model, runner, ranges, runs * batch, seed) if examples is None else {n: v[: runs * batch] for n, v in examples.items()}
     raw = runner.raw_inputs(made, "the golden inputs")
@@ -47,10 +54,10 @@ def golden_vectors(
     if whole == 0:
         raise EdgeError(f"golden vectors: fewer examples than the model's batch of {batch}; give at least {batch}")
     inputs = {name: values[: whole * batch].reshape(whole, batch, *values.shape[1:]) for name, values in raw.items()}
-    signature = runner.entry.signature
-    outputs = _run(model, signature, inputs, OpResolverType.AUTO)
-    plain = _run(model, signature, inputs, OpResolverType.BUILTIN_REF)
-    arrays: dict[str, Any] = {"signature": np.array(signature)}
+    key = runner.entry.signature
+    outputs = _run(model, key, inputs, OpResolverType.AUTO)
+    plain = _run(model, key, inputs, OpResolverType.BUILTIN_REF)
+    arrays: dict[str, Any] = {"signature": np.array(key)}
     for name in sorted(inputs):
         arrays[f"input:{name}"] = inputs[name]
     for name in sorted(outputs):

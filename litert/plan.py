@@ -15,6 +15,7 @@ from tfx_edge.litert import inspect
 from tfx_edge.litert.backends import converter, litert
 from tfx_edge.litert.backends.choice import choose
 from tfx_edge.litert.backends.litert import statistics as _statistics
+from tfx_edge.litert.description import signatures
 from tfx_edge.litert.float_ops import check_integer_only, float_ops, size_reason
 from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.runner import Runner
@@ -163,7 +164,8 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
 
 def _check_loads(quantized: bytes, scheme: str, ranges: TensorRanges | None) -> None:
     try:
-        Runner(quantized, name=f"scheme {scheme!r}")
+        for signature in signatures(quantized):
+            Runner(quantized, signature=signature, name=f"scheme {scheme!r}")
     except EdgeError as error:
         if not ranges or not ranges.ranges or "XNNPACK" not in str(error):
             raise

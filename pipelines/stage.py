@@ -20,6 +20,7 @@ from tfx_edge.schemas import (
     ClusteringConfig,
     Config,
     DistillationConfig,
+    EdgeError,
     ExportConfig,
     GateConfig,
     LowRankConfig,
@@ -55,6 +56,7 @@ def edge_stage(
     model_fn: str | None = None,
     module_path: str | None = None,
     name: str | None = None,
+    examples: BaseChannel | None = None,
 ) -> EdgeStage:
     """Wires CalibrationGen, the techniques asked for, Quantizer, TFLiteExporter and EdgeValidator behind a Trainer.
 
@@ -79,6 +81,10 @@ def edge_stage(
             import path of a function that builds it.
         module_path: import path of a module with the user's `dataset_fn`, `loss_fn` or `student_fn` for the techniques that train.
         name: suffix of the components' ids, for several stages in one pipeline.
+        examples: what Transform was given, ExampleGen's `examples`; with an export of features "raw", whose gate feeds raw examples.
+
+    Raises:
+        EdgeError: an export of features "raw" without examples.
 
     Returns:
         The components, a list to be unpacked into a pipeline's, with the channels `model`, `blessing`, `evaluation` and `report`.
@@ -94,7 +100,7 @@ def edge_stage(
     calibration_gen = None
     if quantization.uses_calibration:
         calibration_gen = wire_calibration(transform, calibration, gate, name)
-    stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
+    stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name, examples)
     if calibration_gen is not None:
         stage.insert(0, calibration_gen)
     return stage
@@ -120,6 +126,7 @@ def wire_tail(
     model_fn: str | None,
     module_path: str | None,
     name: str | None,
+    raw_examples: BaseChannel | None = None,
 ) -> EdgeStage:
     """All of an edge stage but CalibrationGen; see `edge_stage`."""
     model = trainer.outputs["model"]
@@ -142,15 +149,23 @@ def wire_tail(
         module_path=module_path if trains else None,
     )
     components.append(_named(quantizer, name))
-    gated = wire_gate(trainer, transform, quantizer, gate, export, name)
+    gated = wire_gate(trainer, transform, quantizer, gate, export, name, raw_examples)
     gated[:0] = components
     return gated
 
 
 def wire_gate(
-    trainer: BaseComponent, transform: BaseComponent, quantized: BaseComponent, gate: GateConfig, export: ExportConfig, name: str | None
+    trainer: BaseComponent,
+    transform: BaseComponent,
+    quantized: BaseComponent,
+    gate: GateConfig,
+    export: ExportConfig,
+    name: str | None,
+    raw_examples: BaseChannel | None = None,
 ) -> EdgeStage:
     """TFLiteExporter and EdgeValidator behind a component with the outputs `model` and `quantization_plan`; see `edge_stage`."""
+    if export.features == "raw" and raw_examples is None:
+        raise EdgeError("edge_stage: features 'raw' without examples, which the gate feeds the model; give examples=, ExampleGen's output")
     exporter = TFLiteExporter(
         model=quantized.outputs[keys.MODEL],
         quantization_plan=quantized.outputs[keys.QUANTIZATION_PLAN],
@@ -163,6 +178,7 @@ def wire_gate(
         examples=transform.outputs["transformed_examples"],
         transform_graph=transform.outputs["transform_graph"],
         config=gate,
+        raw_examples=raw_examples if export.features == "raw" else None,
     )
     return EdgeStage([_named(component, name) for component in (exporter, validator)], exporter, validator)
 

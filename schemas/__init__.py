@@ -13,6 +13,7 @@ from tfx_edge.schemas.calibration import (
 )
 from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, ClusteringReport
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.conversion import ConversionConfig
 from tfx_edge.schemas.corrections import AdaRound, BiasCorrection, CorrectedLayer, CrossLayerEqualization
 from tfx_edge.schemas.description import FlatbufferDescription
 from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
@@ -21,9 +22,13 @@ from tfx_edge.schemas.export import ExportConfig, Manifest
 from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
 from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
 from tfx_edge.schemas.granularity import Block, Filters, MOfN, Unstructured, XnnpackLatency
+from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.low_rank import EnergyRank, LayerFactorization, LowRankConfig, LowRankReport, MacBudget
+from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata
+from tfx_edge.schemas.operators import LayerOperators, OperatorCost, OperatorsReport, OperatorTotals, SourceLayer
 from tfx_edge.schemas.optimizers import Adam, AdamW, ConstantRate, CosineRate, ExponentialRate, GradientClipping, RmsProp, Sgd, StepRate
 from tfx_edge.schemas.preparation import LeftLayer, PreparationReport, Rewrite
+from tfx_edge.schemas.preprocessing import Preprocessing, RawFeature, TransformedFeature
 from tfx_edge.schemas.pruning import (
     ConstantSparsity,
     FilterReport,
@@ -64,6 +69,7 @@ __all__ = [
     "AdaRound",
     "Adam",
     "AdamW",
+    "AssociatedFile",
     "BatchNormalization",
     "Between",
     "BiasCorrection",
@@ -79,6 +85,7 @@ __all__ = [
     "ConfigError",
     "ConstantRate",
     "ConstantSparsity",
+    "ConversionConfig",
     "CorrectedLayer",
     "CosineRate",
     "CrossLayerEqualization",
@@ -107,6 +114,7 @@ __all__ = [
     "LayerErrors",
     "LayerFactorization",
     "LayerFilters",
+    "LayerOperators",
     "LayerSensitivity",
     "LayerSparsity",
     "LeftLayer",
@@ -118,11 +126,16 @@ __all__ = [
     "MatchedLayers",
     "Metric",
     "MetricComparison",
+    "ModelMetadata",
     "NonFiniteCounts",
+    "Normalization",
     "OneOf",
     "OpPlacement",
     "OpRule",
     "OpRules",
+    "OperatorCost",
+    "OperatorTotals",
+    "OperatorsReport",
     "OutputDrift",
     "OverlapCounts",
     "PairedMean",
@@ -130,6 +143,7 @@ __all__ = [
     "Phase",
     "PolynomialDecay",
     "PreparationReport",
+    "Preprocessing",
     "PruningConfig",
     "QatConfig",
     "QatLayer",
@@ -138,9 +152,11 @@ __all__ = [
     "QuantizationPlan",
     "RangeConfig",
     "RangeRule",
+    "RawFeature",
     "Regularization",
     "Rewrite",
     "RmsProp",
+    "RunInfo",
     "ScaledStudent",
     "SchemeRule",
     "SearchConfig",
@@ -158,17 +174,21 @@ __all__ = [
     "Slice",
     "SliceDrift",
     "SliceStatistics",
+    "SourceLayer",
     "SparsityReport",
     "StepRate",
     "Target",
     "TargetProfile",
     "TargetReport",
     "Techniques",
+    "TensorMetadata",
     "TensorRange",
     "TensorRanges",
     "TensorSpec",
     "TextAugmentation",
     "Threshold",
+    "Toolchain",
+    "TransformedFeature",
     "TrialResult",
     "Unstructured",
     "ValueMoments",

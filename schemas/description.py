@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.model_metadata import ModelMetadata
 from tfx_edge.schemas.tensors import Signature
 
 
@@ -65,4 +66,5 @@ class FlatbufferDescription(Config):
     signatures: dict[str, Signature]
     graphs: tuple[GraphDescription, ...]
     metadata: tuple[MetadataEntry, ...]
+    model_metadata: ModelMetadata | None = Field(default=None, description="What the file's TFLite Metadata says; None without any.")
     targets: tuple[TargetSupport, ...]

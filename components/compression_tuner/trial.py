@@ -97,9 +97,10 @@ def build(step: StepInput, techniques: Techniques, calibration: Calibration | No
     model, reports = compress(step, techniques, seed)
     write_model(f"{folder}/{MODEL}", model, reports)
     loaded = load_float_model(path_utils.serving_model_path(f"{folder}/{MODEL}"))  # as the exporter will have it
-    floating, config = convert_model(loaded, _NAME), techniques.quantization
+    config = techniques.quantization
+    floating = convert_model(loaded, _NAME, config.conversion)
     if config.qat is not None:
-        flatbuffer = convert_model(loaded, _NAME, quantized_io=config.io_type)
+        flatbuffer = convert_model(loaded, _NAME, config.conversion, config.io_type)
         planned = Planned(make_trained_plan(floating, flatbuffer, config))
     else:
         candidates = _candidates(calibration, floating, list(loaded.signature.input_names), config)

@@ -6,6 +6,7 @@ gate.py             models, examples and config in, the verdict out
 eval_config.py      the gate's config as TFMA's
 slices.py           slices of the config against slices of the data
 baseline.py         the float model, in whatever form it comes
+raw_examples.py     raw examples, transformed as they are read, for a candidate that takes raw features
 trial.py            the candidate's first load and run, in a process that may die
 model_pair.py       float baseline and candidate, predicting the same batch
 extractor.py        the pair as TFMA's prediction step

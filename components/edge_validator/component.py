@@ -26,6 +26,7 @@ class EdgeValidatorSpec(ComponentSpec):
         keys.EXAMPLES: ChannelParameter(type=standard_artifacts.Examples),
         keys.TRANSFORM_GRAPH: ChannelParameter(type=standard_artifacts.TransformGraph, optional=True),
         keys.SCHEMA: ChannelParameter(type=standard_artifacts.Schema, optional=True),
+        keys.RAW_EXAMPLES: ChannelParameter(type=standard_artifacts.Examples, optional=True),
     }
     OUTPUTS = {
         keys.BLESSING: ChannelParameter(type=standard_artifacts.ModelBlessing),
@@ -68,6 +69,7 @@ class EdgeValidator(base_beam_component.BaseBeamComponent):
         baseline_model: channel.BaseChannel | None = None,
         transform_graph: channel.BaseChannel | None = None,
         schema: channel.BaseChannel | None = None,
+        raw_examples: channel.BaseChannel | None = None,
     ) -> None:
         """Wires the gate.
 
@@ -78,10 +80,15 @@ class EdgeValidator(base_beam_component.BaseBeamComponent):
             baseline_model: the float model, as a Trainer saves it. Without it nothing is blessed.
             transform_graph: of the Transform that made the examples; names and types the features.
             schema: of the examples, in a pipeline without Transform.
+            raw_examples: the Examples that Transform was given, ExampleGen's, for a model that was exported with features "raw". The
+                gate then evaluates on these, and transforms them itself with transform_graph for labels, slices and baseline.
 
         Raises:
-            EdgeError: a max_drop without a baseline, neither transform_graph nor schema, or a metric that doesn't exist.
+            EdgeError: a max_drop without a baseline, neither transform_graph nor schema, a metric that doesn't exist, or raw_examples
+                without transform_graph.
         """
+        if raw_examples is not None and transform_graph is None:
+            raise EdgeError("EdgeValidator with raw_examples without transform_graph: nothing transforms them; give it Transform's")
         if transform_graph is None and schema is None:
             raise EdgeError("EdgeValidator without transform_graph or schema: the examples' features are unknown; give it one of the two")
         if isinstance(config, GateConfig):
@@ -94,6 +101,7 @@ class EdgeValidator(base_beam_component.BaseBeamComponent):
                     keys.EXAMPLES: examples,
                     keys.TRANSFORM_GRAPH: transform_graph,
                     keys.SCHEMA: schema,
+                    keys.RAW_EXAMPLES: raw_examples,
                     keys.CONFIG: config.to_json() if isinstance(config, GateConfig) else config,
                     keys.BLESSING: channel.Channel(standard_artifacts.ModelBlessing),
                     keys.EVALUATION: channel.Channel(standard_artifacts.ModelEvaluation),

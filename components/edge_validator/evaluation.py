@@ -21,6 +21,7 @@ from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, 
 from tfx_edge.components.edge_validator.extractor import predict_extractor
 from tfx_edge.components.edge_validator.model_pair import Models
 from tfx_edge.components.edge_validator.preprocessing import preprocessing_extractors
+from tfx_edge.components.edge_validator.raw_examples import TransformedSource
 from tfx_edge.components.edge_validator.sample import parse_sample, sampling
 from tfx_edge.components.edge_validator.statistics.compare import comparing
 from tfx_edge.components.edge_validator.tfma_fixes import fix_combiners
@@ -43,7 +44,7 @@ class Evaluated:
 
 def evaluate(
     pipeline: AbstractContextManager[beam.Pipeline],
-    sources: Sequence[tfxio.TFXIO],
+    sources: Sequence[tfxio.TFXIO | TransformedSource],
     schema: schema_pb2.Schema,
     config: GateConfig,
     models: Models,
@@ -110,7 +111,7 @@ _SAMPLE = "sample.npz"
 
 def _build(
     p: beam.Pipeline,
-    sources: Sequence[tfxio.TFXIO],
+    sources: Sequence[tfxio.TFXIO | TransformedSource],
     schema: schema_pb2.Schema,
     config: GateConfig,
     models: Models,

@@ -10,11 +10,11 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from tfx_edge.components import keys
-from tfx_edge.components.documents import write_document
+from tfx_edge.components.documents import read_bytes, write_document
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
-from tfx_edge.components.edge_validator.gate import Evidence, judge
+from tfx_edge.components.edge_validator.gate import Evidence, judge, with_raw_examples
 from tfx_edge.components.examples import split_sources, transformed_schema
-from tfx_edge.schemas import EdgeError, GateConfig
+from tfx_edge.schemas import EdgeError, GateConfig, Manifest
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -24,7 +24,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Judges one candidate.
 
         Args:
-            input_dict: `model` with `Format-Serving/tflite`; `examples`; `transform_graph` or `schema`; `baseline_model` or none.
+            input_dict: `model` with `Format-Serving/tflite`; `examples`; `transform_graph` or `schema`; `baseline_model` or none;
+                `raw_examples` where the model takes raw features.
             output_dict: `evaluation` gets TFMA's files, `report` the `report.json`, and last `blessing` its file and properties.
             exec_properties: `config`, the JSON of a `GateConfig`.
 
@@ -36,14 +37,18 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         baseline = next(iter(input_dict.get(keys.BASELINE_MODEL) or []), None)
         graph = next(iter(input_dict.get(keys.TRANSFORM_GRAPH) or []), None)
         schema = transformed_schema(input_dict.get(keys.TRANSFORM_GRAPH) or [], input_dict.get(keys.SCHEMA) or [])
+        evidence = Evidence(
+            candidate=_flatbuffer(model),
+            baseline=None if baseline is None else path_utils.serving_model_path(baseline.uri),
+            transform_graph=None if graph is None else graph.uri,
+            sources=split_sources(input_dict[keys.EXAMPLES], config.split, schema, _raw_records(config)),
+            schema=schema,
+        )
+        manifest = _manifest(model)
+        if manifest is not None and manifest.features == "raw":
+            evidence = with_raw_examples(evidence, input_dict.get(keys.RAW_EXAMPLES) or [], manifest, config)
         report = judge(
-            Evidence(
-                candidate=_flatbuffer(model),
-                baseline=None if baseline is None else path_utils.serving_model_path(baseline.uri),
-                transform_graph=None if graph is None else graph.uri,
-                sources=split_sources(input_dict[keys.EXAMPLES], config.split, schema, _raw_records(config)),
-                schema=schema,
-            ),
+            evidence,
             config,
             self._make_beam_pipeline(),
             artifact_utils.get_single_uri(output_dict[keys.EVALUATION]),
@@ -53,6 +58,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         report_artifact.set_string_custom_property("current_model", model.uri)  # as blessings have it
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
         write_blessing(blessing, report.blessed, model, baseline, deciding_component(exec_properties, self._context))
+
+
+def _manifest(model: Artifact) -> Manifest | None:
+    """What the exporter says of a model; None of one that came without."""
+    path = f"{model.uri}/edge/manifest.json"
+    return Manifest.from_json(read_bytes(path)) if fileio.exists(path) else None
 
 
 def _raw_records(config: GateConfig) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ import apache_beam as beam
 import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx.types.artifact import Artifact
 from tfx_bsl.tfxio import tfxio
 
 from tfx_edge.components.documents import read_bytes
@@ -20,12 +21,14 @@ from tfx_edge.components.edge_validator.drift_limits import beyond_limits
 from tfx_edge.components.edge_validator.evaluation import evaluate
 from tfx_edge.components.edge_validator.layers import tabulate_layers
 from tfx_edge.components.edge_validator.model_pair import ModelFault, Models
+from tfx_edge.components.edge_validator.raw_examples import TransformedSource, raw_features, transformed_sources
 from tfx_edge.components.edge_validator.results import read_results, validation_faults
 from tfx_edge.components.edge_validator.targets import check_targets
 from tfx_edge.components.edge_validator.verdict import SliceResult, comparisons, drift_by_slice, reasons
 from tfx_edge.components.examples import adapter
+from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.litert.inspect import runtime
-from tfx_edge.schemas import EdgeError, GateConfig, GateReport
+from tfx_edge.schemas import EdgeError, GateConfig, GateReport, Manifest
 
 SAMPLE = 64  # examples for latency, memory, targets and errors by operator
 
@@ -40,13 +43,39 @@ class Evidence:
         transform_graph: folder of the TransformGraph artifact; None where there is none.
         sources: of the examples, at least one.
         schema: of the examples.
+        raw: the candidate takes raw features, which the sources give beside the transformed ones.
+        unfed: why the candidate can't be fed; None where it can.
     """
 
     candidate: str
     baseline: str | None
     transform_graph: str | None
-    sources: Sequence[tfxio.TFXIO]
+    sources: Sequence[tfxio.TFXIO | TransformedSource]
     schema: schema_pb2.Schema
+    raw: bool = False
+    unfed: str | None = None
+
+
+def with_raw_examples(evidence: Evidence, raw_examples: Sequence[Artifact], manifest: Manifest, config: GateConfig) -> Evidence:
+    """The evidence on a candidate that takes raw features: it is fed those, the baseline what Transform makes of the same examples.
+
+    Args:
+        evidence: with the transformed examples.
+        raw_examples: those that Transform was given; none are a reason against a blessing.
+        manifest: of the candidate.
+        config: names the split.
+
+    Raises:
+        EdgeError: there is no such split, or preprocessing functions are to make what Transform makes.
+    """
+    if not raw_examples or evidence.transform_graph is None:
+        lacking = "raw_examples" if not raw_examples else "transform_graph"
+        return replace(evidence, unfed=f"candidate: takes raw features, and there is no {lacking}; give EdgeValidator {lacking}")
+    if config.preprocessing_function_names:
+        names = ", ".join(config.preprocessing_function_names)
+        raise EdgeError(f"preprocessing_function_names {names}: the model takes raw features, which Transform transforms; leave them out")
+    sources = transformed_sources(raw_examples, config.split, evidence.transform_graph, evidence.schema, manifest.signature.input_names)
+    return replace(evidence, sources=sources, raw=True)
 
 
 def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManager[beam.Pipeline], evaluation: str) -> GateReport:
@@ -72,7 +101,9 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
     found: list[str] = []
     results: list[SliceResult] = []
     sample: Mapping[str, NDArray[Any]] | None = None
-    if evidence.baseline is None:
+    if evidence.unfed is not None:
+        found.append(evidence.unfed)
+    elif evidence.baseline is None:
         found.append(
             "baseline: there is none, so nothing tells what quantization cost; give EdgeValidator the float model as baseline_model"
         )
@@ -84,7 +115,7 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
         except ModelFault as fault:
             found.append(str(fault))
         else:
-            sample = evaluated.sample
+            sample = raw_features(evaluated.sample) if evidence.raw else evaluated.sample
             results = read_results(evaluation, config)
             found += reasons(config, results, features) or validation_faults(evaluation)
             found += undecided(config, results)
@@ -124,13 +155,15 @@ def _models(evidence: Evidence, baseline: str, config: GateConfig) -> Models:
         outputs=tuple(metric.output for metric in (*config.thresholds, *config.metrics)),
         num_threads=config.num_threads,
         time_limit_s=config.time_limit_s,
+        raw=evidence.raw,
     )
 
 
 def _float_flatbuffer(evidence: Evidence, config: GateConfig) -> bytes:
     if evidence.baseline is None:
         raise EdgeError("there is no baseline")
-    return float_flatbuffer(evidence.baseline, evidence.transform_graph, config.signature)
+    model = float_flatbuffer(evidence.baseline, evidence.transform_graph, config.signature)
+    return with_preprocessing(model, evidence.transform_graph) if evidence.raw else model
 
 
 def _check_feature(what: str, name: str, features: dict[str, tf.TypeSpec]) -> None:

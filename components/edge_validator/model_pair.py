@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from tfx_edge.components.documents import read_bytes
 from tfx_edge.components.edge_validator.baseline import Baseline, load_baseline
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
+from tfx_edge.components.edge_validator.raw_examples import raw_features
 from tfx_edge.components.edge_validator.trial import TrialFailure, try_model
 from tfx_edge.litert.runner import Runner
+from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.schemas import EdgeError, Signature
 
 Predictions = NDArray[Any] | dict[str, NDArray[Any]]
@@ -48,6 +50,7 @@ class Models:
         outputs: those that will be looked at, where None is the only one of a model that has one; None: any, unchecked.
         num_threads: that LiteRT may use in one prediction.
         time_limit_s: seconds that the candidate may take for its first load and batch, in a process of its own.
+        raw: the candidate takes the raw features of a batch (`raw_examples.py`), the baseline the transformed ones.
     """
 
     candidate: str
@@ -57,6 +60,7 @@ class Models:
     outputs: tuple[str | None, ...] | None = (None,)
     num_threads: int = 1
     time_limit_s: float = 120.0
+    raw: bool = False
 
 
 class ModelPair:
@@ -102,9 +106,10 @@ class ModelPair:
                 with _blame(BASELINE):
                     predictions[BASELINE] = self._baseline.predict(features)
             with _blame(CANDIDATE):
+                fed = raw_features(features) if self._models.raw else features
                 if self._candidate is None:
-                    self._candidate = self._load(features)
-                predictions[CANDIDATE] = self._candidate(features)
+                    self._candidate = self._load(fed)
+                predictions[CANDIDATE] = self._candidate(fed)
         for name, outputs in predictions.items():
             _check_finite(name, outputs)
         if BASELINE in predictions:
@@ -117,7 +122,7 @@ class ModelPair:
             raise ModelFault(f"{CANDIDATE}: {fault}")
         runner = Runner(self._flatbuffer, signature=self._models.signature, num_threads=self._models.num_threads)
         if self._baseline is not None:
-            _check_inputs(self._baseline.signature, runner.signature)
+            _check_inputs(self._baseline.signature, runner.signature, self._models.transform_graph if self._models.raw else None)
             _check_outputs(self._baseline.signature, runner.signature)
         return runner
 
@@ -142,13 +147,19 @@ def _check_named(outputs: Collection[str | None], there: Sequence[str]) -> None:
             raise EdgeError(f"threshold {given}: the model has the outputs {', '.join(there)}; name one of these in the threshold's output")
 
 
-def _check_inputs(baseline: Signature, candidate: Signature) -> None:
-    """A candidate that reads what its baseline doesn't, the label say, is another model."""
-    foreign = sorted(set(candidate.input_names) - set(baseline.input_names))
-    if foreign:
+def _check_inputs(baseline: Signature, candidate: Signature, transform_graph: str | None) -> None:
+    """A candidate that reads what its baseline doesn't, the label say, is another model.
+
+    With a transform graph the candidate's inputs are raw features, from which Transform makes the baseline's.
+    """
+    known: Collection[str] = baseline.input_names
+    whose = "the baseline's"
+    if transform_graph is not None:
+        known, whose = TransformGraph(transform_graph).needed(known), "those that Transform makes the baseline's of"
+    if not set(candidate.input_names) <= set(known):
         raise ModelFault(
-            f"candidate: its inputs are {', '.join(sorted(candidate.input_names))}, the baseline's "
-            f"{', '.join(sorted(baseline.input_names))}; export it from the baseline"
+            f"candidate: its inputs are {', '.join(sorted(candidate.input_names))}, {whose} {', '.join(sorted(known))}; "
+            "export it from the baseline"
         )
 
 

@@ -15,7 +15,7 @@ from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.calibration_data import Calibration, read_calibration
 from tfx_edge.components.documents import read_bytes, write_bytes
-from tfx_edge.components.float_flatbuffers import convert_model
+from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.keras_step import Artifacts
 from tfx_edge.components.quantizer.evaluation import held_out, make_evaluator
 from tfx_edge.components.quantizer.preparation import prepare_model
@@ -61,14 +61,16 @@ class Executor(BaseBeamExecutor):
         """Post-training quantization; where that doesn't keep the accuracy and the target allows it, training."""
         model = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
         calibration = _calibration(input_dict, config) if config.uses_calibration else None
-        loaded = float_models.load([model], input_dict.get(keys.TRANSFORM_GRAPH), exec_properties.get(keys.MODEL_FN))
+        signatures = config.conversion.signatures
+        models = float_models.load_signatures([model], input_dict.get(keys.TRANSFORM_GRAPH), signatures, exec_properties.get(keys.MODEL_FN))
+        name, loaded = next(iter(models.items()))  # the only one, where there are calibration data or a target
         inputs, target = loaded.signature.input_names, config.accuracy_target
         if calibration:
             calibration.check(loaded.signature)
         with tempfile.TemporaryDirectory(prefix="tfx-edge-") as scratch:
             examples = calibration.first(inputs, _COMPARED) or None if calibration else None
-            float_model, folder = prepare_model(loaded, model.uri, examples, scratch)
-            flatbuffer = convert_model(float_model, f"the model at {model.uri}")
+            models[name], folder = prepare_model(loaded, model.uri, examples, scratch)
+            flatbuffer = convert_models(models, f"the model at {model.uri}", config.conversion)
             candidates = self._candidates(flatbuffer, calibration, inputs, config)
             evaluate = make_evaluator(flatbuffer, held_out(input_dict, inputs, target), target) if target else None
             planned, found = plan_quantization(candidates, config, calibration.digest if calibration else None, evaluate)

@@ -15,6 +15,7 @@ from tfx_edge.litert.search import Evaluator, SearchResult
 from tfx_edge.optimize.float_model import load_float_model
 from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.schemas import AccuracyTarget, EdgeError, QuantizationConfig, QuantizationPlan, SearchTrial
+from tfx_edge.schemas.schemes import IoType
 
 REPORT = "qat.json"
 
@@ -57,7 +58,8 @@ def train_to_target(
     Raises:
         EdgeError: see `train`.
     """
-    config = QuantizationConfig(scheme="int8", io_type="int8" if found.config.io_type == "int8" else "float32", qat=target.qat)
+    io: IoType = "int8" if found.config.io_type == "int8" else "float32"
+    config = QuantizationConfig(scheme="int8", io_type=io, qat=target.qat, conversion=found.config.conversion)
     plan, flatbuffer = _train(input_dict, exec_properties, config, scratch)
     metric = evaluate(flatbuffer).metric
     drop = target.drop(found.float_metric, metric)
@@ -81,5 +83,6 @@ def _train(
     write_model(scratch, model, {PREPARATION: step.preparation, REPORT: report})
     loaded = load_float_model(path_utils.serving_model_path(scratch))  # as the exporter will have it
     name = "the model after quantization-aware training"
-    floating, flatbuffer = convert_model(loaded, name), convert_model(loaded, name, quantized_io=config.io_type)
+    floating = convert_model(loaded, name, config.conversion)
+    flatbuffer = convert_model(loaded, name, config.conversion, config.io_type)
     return make_trained_plan(floating, flatbuffer, config), flatbuffer

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.backends.litert import usable_ranges
 from tfx_edge.litert.backends.wiring import check_wiring
 from tfx_edge.litert.child import Note, call_in_child
 from tfx_edge.litert.finish import finish
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRange, TensorRanges
 from tfx_edge.schemas.schemes import IoType
 
@@ -85,7 +85,7 @@ def with_ranges(float_model: bytes, ranges: Mapping[int, TensorRange]) -> bytes:
         _write(graph.tensors[op.inputs[_CELL]], TensorRange(min=-cell, max=cell))
         op.intermediates = [_intermediate(graph, f"{i}") for i in range(_INTERMEDIATES)]
         _write(graph.tensors[op.intermediates[-1]], hidden)
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
+    return pack(parsed)
 
 
 def _write(tensor: Any, tensor_range: TensorRange) -> None:

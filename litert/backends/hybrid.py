@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.backends.operator_codes import operator_code
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import QuantizationConfig
 from tfx_edge.schemas.schemes import scheme_of
 
@@ -42,11 +43,10 @@ def quantize_left_weights(model: bytes, config: QuantizationConfig) -> bytes:
     if not changed:
         return model
     used = {t.buffer for graph in parsed.subgraphs for t in graph.tensors} | {entry.buffer for entry in parsed.metadata or ()}
-    for index, buffer in enumerate(parsed.buffers):  # parse has read what lay behind the flatbuffer into data
-        buffer.offset = buffer.size = 0
+    for index, buffer in enumerate(parsed.buffers):
         if index not in used:
             buffer.data = None
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
+    return pack(parsed)
 
 
 def _lstm(parsed: Any, graph: Any, op: Any) -> bool:
@@ -73,7 +73,7 @@ def _table(parsed: Any, graph: Any, op: Any) -> bool:
     read = _tensor(graph, real.name, real.shape, graph.tensors[op.inputs[0]].quantization)
     graph.tensors[read].shapeSignature = real.shapeSignature
     back = schema.OperatorT()
-    back.opcodeIndex = _code(parsed, schema.BuiltinOperator.DEQUANTIZE, 2)
+    back.opcodeIndex = operator_code(parsed, schema.BuiltinOperator.DEQUANTIZE, 2)
     back.inputs, back.outputs, op.outputs = [read], [int(op.outputs[0])], [read]
     graph.operators.insert(next(i for i, o in enumerate(graph.operators) if o is op) + 1, back)
     return True
@@ -114,14 +114,3 @@ def _tensor(graph: Any, name: bytes, shape: Any, quantization: Any) -> int:
     tensor.name, tensor.type, tensor.shape, tensor.quantization = name + b";int8", schema.TensorType.INT8, shape, quantization
     graph.tensors.append(tensor)
     return len(graph.tensors) - 1
-
-
-def _code(parsed: Any, operator: int, version: int) -> int:
-    for index, code in enumerate(parsed.operatorCodes):
-        if max(code.builtinCode, code.deprecatedBuiltinCode) == operator and code.version == version:
-            return index
-    code = schema.OperatorCodeT()
-    code.builtinCode = code.deprecatedBuiltinCode = operator
-    code.version = version
-    parsed.operatorCodes.append(code)
-    return len(parsed.operatorCodes) - 1

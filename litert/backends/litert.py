@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing  # litert-quantizer uses it without importing it, which fails on NumPy 1
-from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.activations import activations
 from tfx_edge.litert.backends.hybrid import quantize_left_weights
 from tfx_edge.litert.backends.wiring import check_wiring, mend_wiring
 from tfx_edge.litert.finish import finish
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRange, TensorRanges
 
 Statistics = dict[str, dict[str, np.ndarray[Any, Any]]]
@@ -41,16 +41,16 @@ def quantize(float_model: bytes, config: QuantizationConfig, recipe: Sequence[di
             )
     except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-    return completed(bytes(result.quantized_model), config)
+    return completed(bytes(result.quantized_model), float_model, config)
 
 
-def completed(quantized: bytes, config: QuantizationConfig) -> bytes:
-    """What litert-quantizer wrote, mended and with what it left in float.
+def completed(quantized: bytes, float_model: bytes, config: QuantizationConfig) -> bytes:
+    """What litert-quantizer made of a float flatbuffer, mended, and with the weights quantized that it left in float.
 
     Raises:
         EdgeError: an operator would get a type that LiteRT has no kernel for.
     """
-    made = finish(quantize_left_weights(mend_wiring(quantized), config))
+    made = finish(quantize_left_weights(mend_wiring(quantized, float_model, config.io_type), config))
     check_wiring(made)
     return made
 
@@ -76,7 +76,7 @@ def with_unique_names(model: bytes) -> bytes:
                 tensor.name = next(name for number in count(2) if (name := b"%b;%d" % (tensor.name, number)) not in taken)
                 taken.add(tensor.name)
             seen.add(tensor.name)
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
+    return pack(parsed)
 
 
 def statistics(float_model: bytes, ranges: TensorRanges | None) -> Statistics:

@@ -1,50 +1,85 @@
-"""Which of a tensor's two forms, integers or the numbers behind a DEQUANTIZE, an operator of a quantized flatbuffer reads.
+"""Which of a tensor's forms, integers, those requantized, or the numbers behind a DEQUANTIZE, is read where.
 
-Where a tensor is an output and is read as well, litert-quantizer gives integer kernels the numbers. LiteRT checks no types there: such
-a kernel reads and writes beyond its memory, which ends the process or gives noise.
+Where a tensor is an output and is read as well, litert-quantizer gives integer kernels the numbers, or a graph the form that another
+operator reads as its output. LiteRT checks no types there: such a kernel reads and writes beyond its memory, which ends the process or
+gives noise.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.backends.operator_codes import operator_code
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError
+from tfx_edge.schemas.schemes import IoType
 
 _INTEGERS = {schema.TensorType.INT8, schema.TensorType.INT16, schema.TensorType.UINT8}
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE")
 _CALLS = ("CALL", "IF", "WHILE")  # hand tensors of any type on
 
 
-def mend_wiring(model: bytes) -> bytes:
-    """Gives operators with integer outputs the integers, and a signature's outputs back to the graph.
+def mend_wiring(model: bytes, float_model: bytes, io_type: IoType) -> bytes:
+    """Gives operators with integer outputs the integers, and signatures and their graphs the float model's outputs in the type asked for.
 
     Args:
-        model: as litert-quantizer writes it.
+        model: as litert-quantizer writes it: the float model's tensors keep their places.
+        float_model: what it was made of.
+        io_type: of the outputs that stand for real values.
 
     Returns:
         The same bytes where nothing is to be mended.
     """
-    parsed = inspect.parse(model)
+    parsed, before = inspect.parse(model), inspect.parse(float_model)
     changed = False
     for graph in parsed.subgraphs:
-        sources = {int(op.outputs[0]): int(op.inputs[0]) for op, kind in _operators(parsed, graph) if kind == "DEQUANTIZE"}
+        sources = _sources(parsed, graph)
         for op, kind in _operators(parsed, graph):
             if kind in _CONVERTS or not (types := {graph.tensors[i].type for i in op.outputs if _holds_integers(graph.tensors[i])}):
                 continue
             read = [source if graph.tensors[source := sources.get(int(i), int(i))].type in types else int(i) for i in op.inputs]
             changed |= read != [int(i) for i in op.inputs]
             op.inputs = read
-    for signature in parsed.signatureDefs or ():
-        graph = parsed.subgraphs[signature.subgraphIndex]
-        sources = {int(op.outputs[0]): int(op.inputs[0]) for op, kind in _operators(parsed, graph) if kind == "DEQUANTIZE"}
-        named = {int(output.tensorIndex) for output in signature.outputs}
-        given = [source if int(i) not in named and (source := sources.get(int(i), int(i))) in named else int(i) for i in graph.outputs]
+    for signature, original in zip(parsed.signatureDefs or (), before.signatureDefs or (), strict=True):
+        graph, real = parsed.subgraphs[signature.subgraphIndex], before.subgraphs[original.subgraphIndex]
+        places = {int(i): _output(parsed, graph, int(i), int(now), io_type) for i, now in zip(real.outputs, graph.outputs, strict=True)}
+        given = [places[int(i)] for i in real.outputs]
         changed |= given != [int(i) for i in graph.outputs]
         graph.outputs = given
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(parsed)) if changed else model
+        named = {output.name: places[int(output.tensorIndex)] for output in original.outputs}
+        for output in signature.outputs:
+            changed |= output.tensorIndex != named[output.name]
+            output.tensorIndex = named[output.name]
+    return pack(parsed) if changed else model
+
+
+def _output(parsed: Any, graph: Any, index: int, now: int, io_type: IoType) -> int:
+    """The form of a float model's output that a quantized one gives: as it was computed, or converted from that."""
+    if _holds_integers(graph.tensors[index]):
+        return index if io_type != "float32" else _numbers(parsed, graph, index)
+    converted = any(kind == "QUANTIZE" and (op.inputs[0], op.outputs[0]) == (index, now) for op, kind in _operators(parsed, graph))
+    return now if converted else index
+
+
+def _numbers(parsed: Any, graph: Any, index: int) -> int:
+    """The output of a DEQUANTIZE of a tensor; a new one where there is none."""
+    known = next((result for result, source in _sources(parsed, graph).items() if source == index), None)
+    if known is not None:
+        return known
+    source, result, op = graph.tensors[index], schema.TensorT(), schema.OperatorT()
+    result.name, result.type = source.name + b"_dequant", schema.TensorType.FLOAT32
+    result.shape, result.shapeSignature = source.shape, source.shapeSignature
+    graph.tensors.append(result)
+    op.opcodeIndex, op.inputs, op.outputs = operator_code(parsed, schema.BuiltinOperator.DEQUANTIZE, 2), [index], [len(graph.tensors) - 1]
+    graph.operators.append(op)
+    return len(graph.tensors) - 1
+
+
+def _sources(parsed: Any, graph: Any) -> dict[int, int]:
+    """What each DEQUANTIZE reads, by its output."""
+    return {int(op.outputs[0]): int(op.inputs[0]) for op, kind in _operators(parsed, graph) if kind == "DEQUANTIZE"}
 
 
 def check_wiring(model: bytes) -> None:

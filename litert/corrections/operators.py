@@ -10,7 +10,8 @@ from ai_edge_litert import schema_py_generated as schema
 from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.constants import pack, read_constants
+from tfx_edge.litert.constants import read_constants
+from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError
 
 OUTPUT_AXIS = {"FULLY_CONNECTED": 0, "CONV_2D": 0, "DEPTHWISE_CONV_2D": 3}

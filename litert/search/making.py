@@ -103,7 +103,7 @@ class Maker:
                 result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
         except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-        return completed(bytes(result.quantized_model), config)
+        return completed(bytes(result.quantized_model), self._float_model, config)
 
     @cached_property
     def _sharing(self) -> list[tuple[str, str]]:

@@ -70,8 +70,12 @@ def outcome(tool: str, model: bytes, compiled: bytes, summary: Mapping[str, str]
         summary: the row of Vela's summary, by column.
         why_not: Vela's reasons, by output tensor.
     """
+    made = _main_graph(compiled)
+    if (_NPU_OPERATOR, "") in made:  # seen behind layers that compute shapes: what reads the value gets it from nowhere
+        lost = "Vela made an NPU operator without an output, so the model would compute something else"
+        return Outcome(tool, reasons=(f"{lost}; export it with a fixed batch, so that no shape is computed",))
     # By operator and output: names of tensors alone need not be unique.
-    left = Counter(op for op in _main_graph(compiled) if op[0] != _NPU_OPERATOR)
+    left = Counter(op for op in made if op[0] != _NPU_OPERATOR)
     ops = []
     for operator, output in _main_graph(model):
         on_cpu = left[operator, output] > 0
@@ -92,11 +96,9 @@ def outcome(tool: str, model: bytes, compiled: bytes, summary: Mapping[str, str]
 
 
 def _main_graph(model: bytes) -> list[tuple[str, str]]:
-    """Operator and first output of each, in order."""
+    """Operator and first output of each, in order; the output is empty where there is none."""
     parsed = inspect.parse(model)
-    graph = parsed.subgraphs[0]
-    names = [inspect.operator_name(code) for code in parsed.operatorCodes]
-    return [(names[op.opcodeIndex], graph.tensors[op.outputs[0]].name.decode()) for op in graph.operators or ()]
+    return [(name, output) for graph, _, name, output in inspect.named_operators(parsed) if graph is parsed.subgraphs[0]]
 
 
 def _why_not(text: str) -> dict[str, str]:

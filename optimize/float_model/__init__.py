@@ -15,6 +15,6 @@ rebuild.py          a Keras model for one that was saved without Keras metadata,
 
 from tfx_edge.optimize.float_model.keras3_model import to_keras2
 from tfx_edge.optimize.float_model.load import load_float_model
-from tfx_edge.optimize.float_model.model import FloatModel
+from tfx_edge.optimize.float_model.model import FloatModel, save_models
 
-__all__ = ["FloatModel", "load_float_model", "to_keras2"]
+__all__ = ["FloatModel", "load_float_model", "save_models", "to_keras2"]

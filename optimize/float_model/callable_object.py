@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfx_edge.optimize.float_model.model import FloatModel, named_spec
+from tfx_edge.optimize.float_model.model import FloatModel, fixed_batch, named_spec
 from tfx_edge.schemas import Signature
 
 
@@ -16,15 +16,14 @@ def from_callable(loaded: Any) -> FloatModel | None:
     """Wraps a loaded object, or returns None when it can't be called on named tensors."""
     if not callable(loaded) or not hasattr(loaded.__call__, "concrete_functions"):
         return None
+    found = []
     for concrete in loaded.__call__.concrete_functions:
         arguments, keywords = concrete.structured_input_signature
-        if not arguments or _trains(arguments, keywords):
-            continue
-        names = _names(arguments[0])
-        if names is None:
-            continue
-        return _wrap(loaded, arguments, names)
-    return None
+        names = _names(arguments[0]) if arguments and not _trains(arguments, keywords) else None
+        if names is not None:
+            found.append((arguments, dict(zip(names, tf.nest.flatten(arguments[0]), strict=True))))
+    for_any_batch = [each for each in found if all(spec.shape[0] is None for spec in each[1].values())]
+    return _wrap(loaded, *(for_any_batch or found)[0]) if found else None
 
 
 def _trains(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
@@ -36,28 +35,37 @@ def _names(inputs: Any) -> list[str] | None:
     """Feature names of the flattened inputs: keys of a dict, names of the specs otherwise."""
     if isinstance(inputs, dict):
         names = sorted(inputs)
-        return names if all(isinstance(inputs[k], tf.TensorSpec) for k in names) else None
+        return names if all(_is_batch(inputs[k]) for k in names) else None
     specs = tf.nest.flatten(inputs)
-    if not all(isinstance(s, tf.TensorSpec) and s.name and s.dtype != tf.string for s in specs):
+    if not all(_is_batch(s) and s.name and s.dtype != tf.string for s in specs):
         return None
     names = [s.name.split("/")[-1] for s in specs]
     return names if len(set(names)) == len(names) else None
 
 
-def _wrap(loaded: Any, arguments: tuple[Any, ...], names: list[str]) -> FloatModel:
-    specs = dict(zip(names, tf.nest.flatten(arguments[0]), strict=True))
+def _is_batch(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and bool(spec.shape.rank)
 
+
+def _wrap(loaded: Any, arguments: tuple[Any, ...], specs: dict[str, tf.TensorSpec]) -> FloatModel:
     def function(**features: tf.Tensor) -> dict[str, tf.Tensor]:
-        inputs = tf.nest.pack_sequence_as(arguments[0], [features[n] for n in names])
+        inputs = tf.nest.pack_sequence_as(arguments[0], [features[n] for n in specs])
         return name_outputs(loaded(inputs, *arguments[1:]))
 
     traced = tf.function(function)
-    concrete = traced.get_concrete_function(**{n: tf.TensorSpec([None, *s.shape[1:]], s.dtype, name=n) for n, s in specs.items()})
+    batch = fixed_batch(specs)
+    concrete = traced.get_concrete_function(**{n: tf.TensorSpec([batch, *s.shape[1:]], s.dtype, name=n) for n, s in specs.items()})
     signature = Signature(
         inputs=tuple(named_spec(n, s) for n, s in specs.items()),
         outputs=tuple(named_spec(n, t) for n, t in concrete.structured_outputs.items()),
     )
-    return FloatModel(signature, traced, loaded.variables)
+    # What Keras saved lists its variables, a plain tf.Module only those of each function.
+    variables = loaded.variables if hasattr(loaded, "variables") else _variables(loaded)
+    return FloatModel(signature, traced, variables, batch_size=batch)
+
+
+def _variables(loaded: Any) -> list[tf.Variable]:
+    return list({id(v): v for concrete in loaded.__call__.concrete_functions for v in concrete.variables}.values())
 
 
 def name_outputs(outputs: Any) -> dict[str, tf.Tensor]:

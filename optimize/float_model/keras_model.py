@@ -60,4 +60,4 @@ def from_keras_model(model: tf_keras.Model) -> FloatModel:
         inputs=tuple(named_spec(n, t) for n, t in zip(names, model.inputs, strict=True)),
         outputs=tuple(named_spec(n, t) for n, t in zip(output_names, model.outputs, strict=True)),
     )
-    return FloatModel(signature, tf.function(function, reduce_retracing=True), model.variables, model)
+    return FloatModel(signature, function, model.variables, model)

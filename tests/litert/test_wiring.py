@@ -53,6 +53,26 @@ def test_outputs_made_of_an_output_are_those_of_the_float_model(classifier: byte
 
 
 @pytest.mark.parametrize("io_type", ["float32", "int8"])
+def test_a_table_that_is_an_output_and_is_read_is_given_as_it_was_looked_up(io_type: str) -> None:
+    """The operator behind it gets a requantized copy, which litert-quantizer takes for the output too."""
+    words = Tensor("words", "int32", (None, 6))
+    vectors, mean = Tensor("vectors", "float32", (None, 6, 4)), Tensor("mean", "float32", (None, 4))
+    table = Tensor("table", "float32", (10, 4), value=RNG.normal(size=(10, 4)))
+    axis = Tensor("axis", "int32", (1,), value=np.array([1]))
+    ops = (
+        Op("GATHER", (table, words), (vectors,), schema.GatherOptionsT()),
+        Op("MEAN", (vectors, axis), (mean,), schema.ReducerOptionsT()),
+    )
+    float_model = pack([Graph("serving_default", (words,), (vectors, mean), ops)])
+    features = {"words": RNG.integers(0, 10, (50, 6)).astype(np.int32)}
+    ranges = RangeCollector(float_model)(features)
+    quantized = Runner(Maker(float_model, ranges)(config("int8", io_type)))
+    assert {spec.dtype for spec in quantized.signature.outputs} == {io_type}
+    for name, expected in Runner(float_model)(features).items():
+        assert np.abs(quantized(features)[name] - expected).mean() < 0.05 * expected.std()
+
+
+@pytest.mark.parametrize("io_type", ["float32", "int8"])
 def test_a_search_makes_the_same_file(classifier: bytes, io_type: str) -> None:
     asked, ranges = config("int8", io_type), RangeCollector(classifier)(FEATURES)
     assert Maker(classifier, ranges)(asked) == apply_plan(classifier, make_plan(classifier, asked, ranges), ranges)
@@ -66,9 +86,9 @@ def test_the_outputs_of_the_graph_are_those_of_its_signature(classifier: bytes) 
 
 
 def test_a_file_with_nothing_to_mend_stays_as_it_is(classifier: bytes) -> None:
-    assert mend_wiring(classifier) == classifier
+    assert mend_wiring(classifier, classifier, "float32") == classifier
     made = Maker(classifier, RangeCollector(classifier)(FEATURES))(config("int8", "int8"))
-    assert mend_wiring(made) == made
+    assert mend_wiring(made, classifier, "int8") == made
 
 
 @pytest.mark.parametrize("kind", ["integer kernel that reads numbers", "float kernel that reads integers"])

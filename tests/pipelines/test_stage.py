@@ -15,6 +15,7 @@ from tfx_edge.schemas import (
     ClusteringConfig,
     DistillationConfig,
     EdgeError,
+    ExportConfig,
     FineTuningConfig,
     GateConfig,
     LowRankConfig,
@@ -153,3 +154,12 @@ def test_the_calibration_sample_holds_nothing_of_the_split_that_the_gate_evaluat
     assert config.held_out == ("test",)
     own = edge_stage(*upstream, gate=GATE.model_copy(update={"split": "test"}), calibration=CalibrationConfig(held_out=()))
     assert CalibrationConfig.from_json(own[0].exec_properties["config"]).held_out == ()
+
+
+def test_an_export_of_raw_features_is_gated_on_what_transform_was_given(upstream: tuple[Trainer, Transform]) -> None:
+    examples = Channel(standard_artifacts.Examples)
+    stage = edge_stage(*upstream, gate=GATE, export=ExportConfig(features="raw"), examples=examples)
+    assert stage[-1].inputs["raw_examples"] is examples
+    assert "raw_examples" not in edge_stage(*upstream, gate=GATE, examples=examples)[-1].inputs
+    with pytest.raises(EdgeError, match="features 'raw' without examples"):
+        edge_stage(*upstream, gate=GATE, export=ExportConfig(features="raw"))
