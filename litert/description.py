@@ -13,6 +13,7 @@ from tfx_edge.litert import inspect
 from tfx_edge.litert.child import Note, call_in_child
 from tfx_edge.litert.metadata import read_metadata
 from tfx_edge.litert.quantization import STRING
+from tfx_edge.litert.schema_names import names
 from tfx_edge.litert.targets.rules import judge
 from tfx_edge.schemas import EdgeError, Signature, TensorSpec
 from tfx_edge.schemas.description import (
@@ -25,7 +26,7 @@ from tfx_edge.schemas.description import (
 )
 from tfx_edge.schemas.target import Target, TargetProfile, profile_names
 
-_DTYPES = {code: name for name, code in vars(schema.TensorType).items() if isinstance(code, int)}
+_DTYPES = names(schema.TensorType)
 _MEMORY_BYTES = 4 << 30
 _PROFILES = tuple(Target(profile=name).resolve() for name in profile_names())
 

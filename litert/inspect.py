@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from tfx_edge.litert.schema_names import names
 from tfx_edge.schemas import EdgeError
 
 # LiteRT counts its own versions, a flatbuffer names TensorFlow's. LiteRT 2.3, the oldest that is installed with this
@@ -192,4 +193,4 @@ def _version(text: str) -> tuple[int, ...] | None:
     return tuple(parts)
 
 
-_BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
+_BUILTIN_NAMES = names(schema.BuiltinOperator)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ai_edge_litert import schema_py_generated as schema
 
-from tfx_edge.litert import inspect
+from tfx_edge.litert import inspect, schema_names
 from tfx_edge.litert.assembly import QUANTIZE, Assembly, some
 from tfx_edge.litert.entry import Entry, find_entry
 from tfx_edge.schemas import EdgeError
@@ -105,7 +105,7 @@ def _fits(have: Sequence[int], want: Sequence[int]) -> bool:
 
 
 def _described(tensor: Any) -> str:
-    kind = next(name for name, code in vars(schema.TensorType).items() if code == tensor.type).lower()
+    kind = schema_names.names(schema.TensorType)[tensor.type].lower()
     return f"{kind} [{', '.join('?' if size < 0 else str(size) for size in _shape(tensor))}]"
 
 

@@ -13,6 +13,7 @@ from ai_edge_litert import schema_py_generated as schema
 from tfx_edge.litert import inspect
 from tfx_edge.litert.backends.operator_codes import operator_code
 from tfx_edge.litert.packing import pack
+from tfx_edge.litert.schema_names import names
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.schemes import IoType
 
@@ -105,7 +106,7 @@ def check_wiring(model: bytes) -> None:
                 )
 
 
-_NAMES = {code: name for name, code in vars(schema.TensorType).items() if isinstance(code, int)}
+_NAMES = names(schema.TensorType)
 
 
 def _mixed(read: list[Any], made: list[Any]) -> bool:

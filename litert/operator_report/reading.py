@@ -10,9 +10,10 @@ from ai_edge_litert import schema_py_generated as schema
 from tfx_edge.litert import inspect
 from tfx_edge.litert.macs import Extent
 from tfx_edge.litert.operator_report.extents import extents
+from tfx_edge.litert.schema_names import names
 
-_TYPES = {code: name.lower() for name, code in vars(schema.TensorType).items() if isinstance(code, int)}
-_ACTIVATIONS = {code: name for name, code in vars(schema.ActivationFunctionType).items() if isinstance(code, int)}
+_TYPES = {code: name.lower() for code, name in names(schema.TensorType).items()}
+_ACTIVATIONS = names(schema.ActivationFunctionType)
 _FLOATS = ("bfloat16", "float16", "float32", "float64")
 
 

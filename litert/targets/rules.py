@@ -7,10 +7,11 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.schema_names import names
 from tfx_edge.litert.targets.outcome import Outcome, group
 from tfx_edge.schemas.target import OpPlacement, OpRule, OpRules, TargetProfile
 
-_DTYPES = {code: name.lower() for name, code in vars(schema.TensorType).items() if isinstance(code, int)}
+_DTYPES = {code: name.lower() for code, name in names(schema.TensorType).items()}
 _AXIS_INPUT = {"MEAN": 1, "SUM": 1, "REDUCE_MAX": 1, "REDUCE_MIN": 1, "REDUCE_PROD": 1, "SPLIT": 0}
 
 

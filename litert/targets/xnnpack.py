@@ -12,12 +12,13 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.child import Note, call_in_child
+from tfx_edge.litert.schema_names import names
 from tfx_edge.litert.targets.outcome import Outcome, group
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.target import OpPlacement
 
 _DELEGATE = "DELEGATE"
-_DTYPES = {code: name.lower() for name, code in vars(schema.TensorType).items() if isinstance(code, int) and not name.startswith("_")}
+_DTYPES = {code: name.lower() for code, name in names(schema.TensorType).items()}
 
 
 def xnnpack_share(model: bytes, *, time_limit_s: float = 120.0) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfx_edge.optimize.float_model.model import FloatModel, fixed_batch, named_spec
+from tfx_edge.optimize.float_model.model import FloatModel, KeepAlive, fixed_batch, named_spec
 from tfx_edge.schemas import Signature
 
 
@@ -21,7 +21,7 @@ def from_callable(loaded: Any) -> FloatModel | None:
         arguments, keywords = concrete.structured_input_signature
         names = _names(arguments[0]) if arguments and not _trains(arguments, keywords) else None
         if names is not None:
-            found.append((arguments, dict(zip(names, tf.nest.flatten(arguments[0]), strict=True))))
+            found.append((concrete, dict(zip(names, tf.nest.flatten(arguments[0]), strict=True))))
     for_any_batch = [each for each in found if all(spec.shape[0] is None for spec in each[1].values())]
     return _wrap(loaded, *(for_any_batch or found)[0]) if found else None
 
@@ -47,25 +47,24 @@ def _is_batch(spec: Any) -> bool:
     return isinstance(spec, tf.TensorSpec) and bool(spec.shape.rank)
 
 
-def _wrap(loaded: Any, arguments: tuple[Any, ...], specs: dict[str, tf.TensorSpec]) -> FloatModel:
+def _wrap(loaded: Any, concrete: Any, specs: dict[str, tf.TensorSpec]) -> FloatModel:
+    arguments, keywords = concrete.structured_input_signature
+
     def function(**features: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = tf.nest.pack_sequence_as(arguments[0], [features[n] for n in specs])
-        return name_outputs(loaded(inputs, *arguments[1:]))
+        # Not by the object itself, which gives a batch of any size to a trace for one size, where that is its first.
+        return name_outputs(concrete(inputs, *arguments[1:], **keywords))
 
     traced = tf.function(function)
     batch = fixed_batch(specs)
-    concrete = traced.get_concrete_function(**{n: tf.TensorSpec([batch, *s.shape[1:]], s.dtype, name=n) for n, s in specs.items()})
+    given = traced.get_concrete_function(**{n: tf.TensorSpec([batch, *s.shape[1:]], s.dtype, name=n) for n, s in specs.items()})
     signature = Signature(
         inputs=tuple(named_spec(n, s) for n, s in specs.items()),
-        outputs=tuple(named_spec(n, t) for n, t in concrete.structured_outputs.items()),
+        outputs=tuple(named_spec(n, t) for n, t in given.structured_outputs.items()),
     )
-    # What Keras saved lists its variables, a plain tf.Module only those of each function.
-    variables = loaded.variables if hasattr(loaded, "variables") else _variables(loaded)
-    return FloatModel(signature, traced, variables, batch_size=batch)
-
-
-def _variables(loaded: Any) -> list[tf.Variable]:
-    return list({id(v): v for concrete in loaded.__call__.concrete_functions for v in concrete.variables}.values())
+    # What Keras saved lists its variables, a plain tf.Module doesn't.
+    variables = loaded.variables if hasattr(loaded, "variables") else concrete.variables
+    return FloatModel(signature, traced, (*variables, KeepAlive(loaded)), batch_size=batch)
 
 
 def name_outputs(outputs: Any) -> dict[str, tf.Tensor]:

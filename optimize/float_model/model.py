@@ -121,6 +121,13 @@ def save_models(models: Mapping[str, FloatModel], path: str, batch_size: int | N
     tf.saved_model.save(module, path, signatures={name: model.traced(batch_size) for name, model in models.items()})
 
 
+class KeepAlive(tf.__internal__.tracking.AutoTrackable):  # type: ignore[misc]
+    """Holds the loaded object, whose variables die with it, without making its functions part of what is saved."""
+
+    def __init__(self, loaded: Any) -> None:
+        self.loaded = lambda: loaded
+
+
 def _saved_names(kind: str, specs: Sequence[TensorSpec]) -> dict[str, str]:
     names = [spec.name for spec in specs]
     taken = {*keyword.kwlist, "self"}  # by Python, and by tf.function's own methods

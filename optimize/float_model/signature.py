@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfx_edge.optimize.float_model.model import FloatModel, fixed_batch, named_spec
+from tfx_edge.optimize.float_model.model import FloatModel, KeepAlive, fixed_batch, named_spec
 from tfx_edge.schemas import Signature
 
 SERVING = "serving_default"
@@ -30,7 +30,7 @@ def from_signature(loaded: Any, name: str = SERVING) -> FloatModel | None:
     def function(**features: tf.Tensor) -> dict[str, tf.Tensor]:
         return dict(signature(**features))
 
-    return FloatModel(specs, function, signature.variables, batch_size=fixed_batch(inputs))
+    return FloatModel(specs, function, (*signature.variables, KeepAlive(loaded)), batch_size=fixed_batch(inputs))
 
 
 def default_signature(loaded: Any) -> str | None:

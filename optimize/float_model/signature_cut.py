@@ -21,7 +21,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from tfx_edge.optimize.float_model import raw_examples
-from tfx_edge.optimize.float_model.model import FloatModel, named_spec
+from tfx_edge.optimize.float_model.model import FloatModel, KeepAlive, named_spec
 from tfx_edge.schemas import EdgeError, Signature
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -63,17 +63,10 @@ def cut_behind_transform(loaded: Any, signature: Any, transform_graph: str) -> F
             outputs=tuple(named_spec(n, t) for n, t in concrete.structured_outputs.items()),
         ),
         tf.function(function),
-        (*signature.variables, _KeepAlive(loaded)),
+        (*signature.variables, KeepAlive(loaded)),
     )
     _compare(model, signature, transform)
     return model
-
-
-class _KeepAlive(tf.__internal__.tracking.AutoTrackable):  # type: ignore[misc]
-    """Holds the loaded object, whose variables die with it, without making its functions part of what is saved."""
-
-    def __init__(self, loaded: Any) -> None:
-        self.loaded = lambda: loaded
 
 
 def _body(signature: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
