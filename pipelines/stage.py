@@ -56,7 +56,6 @@ def edge_stage(
     model_fn: str | None = None,
     module_path: str | None = None,
     name: str | None = None,
-    examples: BaseChannel | None = None,
 ) -> EdgeStage:
     """Wires CalibrationGen, the techniques asked for, Quantizer, TFLiteExporter and EdgeValidator behind a Trainer.
 
@@ -76,15 +75,14 @@ def edge_stage(
         pruning: see `Techniques`.
         clustering: see `Techniques`.
         quantization: see `Techniques`.
-        export: what the manifest says.
+        export: what the bundle holds. With features "raw" the gate feeds the model what `transform` was given.
         model_fn: with a technique that trains, or layers that block a device, for a model that was saved without Keras metadata:
             import path of a function that builds it.
         module_path: import path of a module with the user's `dataset_fn`, `loss_fn` or `student_fn` for the techniques that train.
         name: suffix of the components' ids, for several stages in one pipeline.
-        examples: what Transform was given, ExampleGen's `examples`; with an export of features "raw", whose gate feeds raw examples.
 
     Raises:
-        EdgeError: an export of features "raw" without examples.
+        EdgeError: an export of features "raw" behind a Transform without an input `examples`.
 
     Returns:
         The components, a list to be unpacked into a pipeline's, with the channels `model`, `blessing`, `evaluation` and `report`.
@@ -100,7 +98,7 @@ def edge_stage(
     calibration_gen = None
     if quantization.uses_calibration:
         calibration_gen = wire_calibration(transform, calibration, gate, name)
-    stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name, examples)
+    stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
     if calibration_gen is not None:
         stage.insert(0, calibration_gen)
     return stage
@@ -126,7 +124,6 @@ def wire_tail(
     model_fn: str | None,
     module_path: str | None,
     name: str | None,
-    raw_examples: BaseChannel | None = None,
 ) -> EdgeStage:
     """All of an edge stage but CalibrationGen; see `edge_stage`."""
     model = trainer.outputs["model"]
@@ -149,23 +146,18 @@ def wire_tail(
         module_path=module_path if trains else None,
     )
     components.append(_named(quantizer, name))
-    gated = wire_gate(trainer, transform, quantizer, gate, export, name, raw_examples)
+    gated = wire_gate(trainer, transform, quantizer, gate, export, name)
     gated[:0] = components
     return gated
 
 
 def wire_gate(
-    trainer: BaseComponent,
-    transform: BaseComponent,
-    quantized: BaseComponent,
-    gate: GateConfig,
-    export: ExportConfig,
-    name: str | None,
-    raw_examples: BaseChannel | None = None,
+    trainer: BaseComponent, transform: BaseComponent, quantized: BaseComponent, gate: GateConfig, export: ExportConfig, name: str | None
 ) -> EdgeStage:
     """TFLiteExporter and EdgeValidator behind a component with the outputs `model` and `quantization_plan`; see `edge_stage`."""
-    if export.features == "raw" and raw_examples is None:
-        raise EdgeError("edge_stage: features 'raw' without examples, which the gate feeds the model; give examples=, ExampleGen's output")
+    raw = export.features == "raw"
+    if raw and keys.EXAMPLES not in transform.inputs:
+        raise EdgeError(f"features 'raw': {transform.id} has no input 'examples', which the gate feeds the model; give TFX's Transform")
     exporter = TFLiteExporter(
         model=quantized.outputs[keys.MODEL],
         quantization_plan=quantized.outputs[keys.QUANTIZATION_PLAN],
@@ -178,7 +170,7 @@ def wire_gate(
         examples=transform.outputs["transformed_examples"],
         transform_graph=transform.outputs["transform_graph"],
         config=gate,
-        raw_examples=raw_examples if export.features == "raw" else None,
+        raw_examples=transform.inputs[keys.EXAMPLES] if raw else None,
     )
     return EdgeStage([_named(component, name) for component in (exporter, validator)], exporter, validator)
 

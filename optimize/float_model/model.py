@@ -167,7 +167,7 @@ def fixed_batch(inputs: Mapping[str, Any]) -> int | None:
     Raises:
         EdgeError: two inputs are fixed to different ones.
     """
-    sizes = {name: spec.shape[0] for name, spec in inputs.items() if spec.shape[0] is not None}
+    sizes = {name: spec.shape[0] for name, spec in sorted(inputs.items()) if spec.shape[0] is not None}
     if len(set(sizes.values())) > 1:
         raise EdgeError(f"the model's inputs take batches of different sizes, {sizes}; save it with a first dimension of any size")
     return next(iter(sizes.values()), None)

@@ -11,10 +11,24 @@ import tf_keras as keras
 from tfx_edge.components.float_flatbuffers import convert_model, convert_models
 from tfx_edge.litert import inspect
 from tfx_edge.litert.runner import Runner
+from tfx_edge.litert.targets.rules import judge
 from tfx_edge.optimize.float_model import FloatModel
 from tfx_edge.optimize.float_model.keras_model import from_keras_model
-from tfx_edge.schemas import ConfigError, ConversionConfig, QuantizationConfig, Signature, TensorSpec
+from tfx_edge.schemas import (
+    AccuracyTarget,
+    ConfigError,
+    ConversionConfig,
+    EdgeError,
+    FineTuningConfig,
+    QatConfig,
+    QuantizationConfig,
+    Signature,
+    Target,
+    TensorSpec,
+    Threshold,
+)
 
+ACCURACY = Threshold(metric="SparseCategoricalAccuracy", max_drop=0.01)
 ODD_NAMES = ["a b", "x.y", "größe", "class", "q/β", "petal-length", "A", "a", "x:0", "output_0", "_", "7"]
 
 
@@ -86,3 +100,37 @@ def test_several_signatures_with_a_scheme_that_takes_ranges_of_one_graph_are_ref
 def test_a_signature_named_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="signatures has 'a' twice; name it once"):
         ConversionConfig(signatures=("a", "a"))
+
+
+def dense() -> FloatModel:
+    x = keras.Input((4,), name="x")
+    return from_keras_model(keras.Model(x, keras.layers.Dense(2, name="y")(x)))
+
+
+def test_tensorflows_operators_being_allowed_changes_no_model_that_goes_without() -> None:
+    assert convert_model(model := dense(), "the model", ConversionConfig(select_tf_ops=True)) == convert_model(model, "the model")
+
+
+def test_other_signatures_than_those_that_there_are_are_refused() -> None:
+    with pytest.raises(EdgeError, match="the model: conversion.signatures names embed, this model is converted as serving_default alone"):
+        convert_model(dense(), "the model", ConversionConfig(signatures=("embed",)))
+
+
+@pytest.mark.parametrize("last_resort", [True, False])
+def test_a_signature_with_training_of_the_keras_model_is_refused(last_resort: bool) -> None:
+    qat = QatConfig(fine_tuning=FineTuningConfig(label_key="y"))
+    settings: Any = (
+        {"accuracy_target": AccuracyTarget(threshold=ACCURACY, label_key="y", split="eval", qat=qat)} if last_resort else {"qat": qat}
+    )
+    with pytest.raises(ConfigError, match="signatures with qat, which trains the Keras model"):
+        QuantizationConfig(conversion=ConversionConfig(signatures=("embed",)), **settings)
+
+
+def test_a_fixed_batch_is_what_makes_every_shape_known_to_an_edge_tpu() -> None:
+    x = keras.Input((8, 8, 3), name="x")
+    pixels = keras.layers.UpSampling2D(2)(keras.layers.Conv2D(4, 3, padding="same")(x))
+    model = from_keras_model(keras.Model(x, keras.layers.Dense(2, name="y")(keras.layers.Flatten()(pixels))))
+    profile = Target(profile="edgetpu").resolve()
+    for batch_size, dynamic in ((None, True), (1, False)):
+        reasons = judge(convert_model(model, "the model", ConversionConfig(batch_size=batch_size)), profile).reasons
+        assert any("fixed batch" in reason for reason in reasons) == dynamic

@@ -8,6 +8,7 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
 from tfx_edge.pipelines import edge_stage, pareto, tuned_stage
+from tfx_edge.pipelines.stage import wire_gate
 from tfx_edge.schemas import (
     AccuracyTarget,
     Between,
@@ -157,9 +158,20 @@ def test_the_calibration_sample_holds_nothing_of_the_split_that_the_gate_evaluat
 
 
 def test_an_export_of_raw_features_is_gated_on_what_transform_was_given(upstream: tuple[Trainer, Transform]) -> None:
-    examples = Channel(standard_artifacts.Examples)
-    stage = edge_stage(*upstream, gate=GATE, export=ExportConfig(features="raw"), examples=examples)
-    assert stage[-1].inputs["raw_examples"] is examples
-    assert "raw_examples" not in edge_stage(*upstream, gate=GATE, examples=examples)[-1].inputs
-    with pytest.raises(EdgeError, match="features 'raw' without examples"):
-        edge_stage(*upstream, gate=GATE, export=ExportConfig(features="raw"))
+    trainer, transform = upstream
+    raw = ExportConfig(features="raw")
+    stages = [
+        edge_stage(trainer, transform, gate=GATE, export=raw),
+        pareto(trainer, transform, {"int8": Techniques()}, gate=GATE, export=raw)[:-1],
+    ]
+    assert all(stage[-1].inputs["raw_examples"] is transform.inputs["examples"] for stage in stages)
+    assert "raw_examples" not in edge_stage(trainer, transform, gate=GATE)[-1].inputs
+    with pytest.raises(EdgeError, match="features 'raw': Mine has no input 'examples'"):
+        wire_gate(trainer, NoExamples(transform), stages[0][1], GATE, raw, None)
+
+
+class NoExamples:
+    """A component in Transform's place that was given something else."""
+
+    def __init__(self, transform: Transform) -> None:
+        self.id, self.inputs, self.outputs = "Mine", {}, transform.outputs

@@ -1,6 +1,7 @@
 """A small image classifier that was pruned, to be trained further, and what its flatbuffers hold."""
 
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,13 @@ def image_model() -> tf_keras.Model:
     return pruned(model)
 
 
-def flatbuffer(folder: Path, model: tf_keras.Model, *io: str) -> bytes:
-    """Converts a model; `io` is none for float, else the type of inputs and outputs."""
+def flatbuffer(folder: Path, model: tf_keras.Model, io: str | None = None) -> bytes:
+    """Converts a model; `io` is None for float, else the type of inputs and outputs."""
     saved = folder / "saved"
     if not saved.exists():
         model.save(saved, save_format="tf")
-    assert convert_here(str(saved), str(folder), *io) == 0, (folder / "refusal.txt").read_text()
+    settings = json.dumps({"signatures": ["serving_default"], "quantized_io": io, "select_tf_ops": False})
+    assert convert_here(str(saved), str(folder), settings) == 0, (folder / "refusal.txt").read_text()
     return Path(folder, "model.tflite").read_bytes()
 
 
