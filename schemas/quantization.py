@@ -152,3 +152,16 @@ class QuantizationPlan(Config):
     trials: tuple[SearchTrial, ...] = Field(default=(), description="With accuracy_target: what was tried, in that order.")
     decision: str = Field(default="", description="With accuracy_target: what it took to keep the accuracy, or why it can't be kept.")
     warnings: tuple[str, ...] = Field(default=(), description="What a person should know before trusting the plan.")
+
+    def check(self) -> None:
+        if (self.method == "qat") != (self.config.qat is not None):
+            raise ValueError(
+                f"method {self.method!r} with a config {'without' if self.config.qat is None else 'with'} qat, so the plan was changed by "
+                "hand; run Quantizer again"
+            )
+        quantizes = self.config.scheme != "float32" or bool(self.config.rules)
+        if self.method == "ptq" and self.backend == "litert" and quantizes and not self.recipe:
+            raise ValueError(
+                f"an empty recipe with scheme {self.config.scheme!r}, so the model would stay float; set scheme 'float32' for that, or run "
+                "Quantizer again"
+            )

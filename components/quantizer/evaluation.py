@@ -32,8 +32,10 @@ def make_evaluator(float_model: bytes, dataset: tf.data.Dataset, target: Accurac
         EdgeError: Keras has no such metric, the model no such output, there are no examples, or they don't fit the model.
     """
     make_metric(target.threshold)
-    output = output_name(Runner(float_model).signature.output_names, target.threshold)
+    signature = Runner(float_model).signature
+    output = output_name(signature.output_names, target.threshold)
     features, labels = _read(dataset.take(-1 if target.examples is None else target.examples), target)
+    _check_labels(target, labels, next(spec.shape[-1] for spec in signature.outputs if spec.name == output))
     return Evaluator(float_model, features, output, _Metric(target.threshold, labels))
 
 
@@ -52,6 +54,23 @@ def held_out(input_dict: Artifacts, features: Sequence[str], target: AccuracyTar
         raise EdgeError("Quantizer: accuracy_target needs examples to measure on and there are none; give it transformed_examples")
     schema = transformed_schema(input_dict.get(keys.TRANSFORM_GRAPH, []), input_dict.get(keys.SCHEMA, []))
     return training_dataset(input_dict[keys.EXAMPLES], target.split, schema, features, target.label_key)
+
+
+def _check_labels(target: AccuracyTarget, labels: NDArray[Any], classes: int | None) -> None:
+    """Keras compares class numbers and one-hot labels with anything: what comes of a mistake is a number that no model changes."""
+    metric, numbers = target.threshold.metric, labels.size == len(labels)
+    if classes is None or classes < 2 or "Categorical" not in metric:
+        return
+    if "Sparse" not in metric and numbers:
+        raise EdgeError(
+            f"metric {metric!r} takes one-hot labels of {classes} classes, {target.label_key!r} holds class numbers; take a Sparse metric, "
+            "as SparseCategoricalAccuracy"
+        )
+    if "Sparse" in metric and not 0 <= labels.min() <= labels.max() < classes:
+        raise EdgeError(
+            f"accuracy_target.label_key {target.label_key!r} goes from {labels.min()} to {labels.max()}, the model's output has {classes} "
+            "classes; name the label that the model was trained on, or mend it in Transform"
+        )
 
 
 class _Metric:

@@ -1,5 +1,6 @@
 """litert-quantizer: recipes and ranges in, quantized flatbuffer out, in milliseconds and without TensorFlow."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from itertools import count
@@ -39,7 +40,7 @@ def quantize(float_model: bytes, config: QuantizationConfig, recipe: Sequence[di
             result = quantizer.Quantizer(with_unique_names(float_model), list(recipe)).quantize(
                 statistics, enable_progress_bar=False, enable_progress_report=False
             )
-    except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError, re.error) as error:
         raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
     return completed(bytes(result.quantized_model), float_model, config)
 

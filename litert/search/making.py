@@ -5,6 +5,7 @@ flatbuffer and its ranges are laid out once, and nothing is loaded to see whethe
 backend, or with blocks, go the long way.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -101,7 +102,7 @@ class Maker:
                 warnings.simplefilter("ignore")
                 self._quantizer.load_quantization_recipe(list(steps))
                 result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
-        except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError, re.error) as error:
             raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
         return completed(bytes(result.quantized_model), self._float_model, config)
 

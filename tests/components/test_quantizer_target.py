@@ -172,3 +172,16 @@ def test_a_target_without_examples_is_refused_when_the_pipeline_is_built():
             calibration_data=Channel(type=CalibrationData),
             config=QuantizationConfig(scheme="int8", accuracy_target=TARGET),
         )
+
+
+@pytest.mark.parametrize(
+    ("metric", "label_key", "text"),
+    [
+        ("CategoricalAccuracy", "species", "'species' holds class numbers; take a Sparse metric"),
+        ("SparseCategoricalAccuracy", "year", "label_key 'year' goes from .*, the model's output has 3 classes"),
+    ],
+)
+def test_labels_that_no_model_could_predict_are_refused(inputs, tmp_path, metric, label_key, text):
+    target = TARGET.model_copy(update={"threshold": Threshold(metric=metric, max_drop=0.02), "label_key": label_key})
+    with pytest.raises(EdgeError, match=text):
+        run(tmp_path, inputs, QuantizationConfig(scheme="int8", accuracy_target=target))

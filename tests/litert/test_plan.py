@@ -1,6 +1,7 @@
 """Plans and what they make of a model."""
 
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -354,3 +355,20 @@ def test_a_rule_about_no_operator_of_the_model_is_refused(image_model: bytes, im
     config = QuantizationConfig(rules=(SchemeRule(operator="CONV2D", scheme="float32"),))
     with pytest.raises(EdgeError, match="rule operator 'CONV2D'.*FULLY_CONNECTED"):
         make_plan(image_model, config, RangeCollector(image_model)(images))
+
+
+@pytest.mark.parametrize(("change", "text"), [({"method": "qat"}, "'qat' with a config without qat"), ({"recipe": []}, "an empty recipe")])
+def test_a_plan_that_a_person_changed_so_that_nothing_would_be_quantized_is_refused(
+    image_model: bytes, images: dict[str, Any], change: dict[str, Any], text: str
+) -> None:
+    plan = make_plan(image_model, INT8, RangeCollector(image_model)(images))
+    with pytest.raises(EdgeError, match=text):
+        QuantizationPlan.from_json(json.dumps({**json.loads(plan.to_json()), **change}))
+
+
+def test_a_recipe_with_a_pattern_that_is_none_is_refused(image_model: bytes, images: dict[str, Any]) -> None:
+    ranges = RangeCollector(image_model)(images)
+    plan = make_plan(image_model, INT8, ranges)
+    broken = plan.model_copy(update={"recipe": ({**plan.recipe[0], "regex": "("},)})
+    with pytest.raises(EdgeError, match="litert-quantizer can't quantize the model"):
+        apply_plan(image_model, broken, ranges)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tfx_edge.optimize.float_model import FloatModel, load_float_model, save_models
@@ -109,6 +109,8 @@ NAMES = st.lists(
 
 @settings(max_examples=15, deadline=None)
 @given(inputs=NAMES, outputs=NAMES)
+@example(inputs=["A", "a"], outputs=["b"])
+@example(inputs=["self"], outputs=["a b", "a_b"])
 def test_whatever_the_names_a_saved_model_takes_and_gives_what_they_stand_for(
     tmp_path_factory: pytest.TempPathFactory, inputs: list[str], outputs: list[str]
 ) -> None:
