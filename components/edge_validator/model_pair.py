@@ -15,7 +15,7 @@ from tfx_edge.components.edge_validator.baseline import Baseline, load_baseline
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
 from tfx_edge.components.edge_validator.raw_examples import raw_features
 from tfx_edge.components.edge_validator.trial import TrialFailure, try_model
-from tfx_edge.litert.runner import Runner
+from tfx_edge.litert.runner import SIGNATURE, Runner
 from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.schemas import EdgeError, Signature
 
@@ -121,6 +121,11 @@ class ModelPair:
         if fault is not None:
             raise ModelFault(f"{CANDIDATE}: {fault}")
         runner = Runner(self._flatbuffer, signature=self._models.signature, num_threads=self._models.num_threads)
+        if self._models.signature is None and runner.entry.signature != SIGNATURE:
+            raise ModelFault(
+                f"{CANDIDATE}: its only signature is {runner.entry.signature!r}; name it in GateConfig.signature, so that the baseline "
+                "runs the same"
+            )
         if self._baseline is not None:
             _check_inputs(self._baseline.signature, runner.signature, self._models.transform_graph if self._models.raw else None)
             _check_outputs(self._baseline.signature, runner.signature)

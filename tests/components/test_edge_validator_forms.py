@@ -127,6 +127,19 @@ def test_both_models_run_the_signature_that_the_config_names(models: SimpleNames
     assert overall(result) == pytest.approx((models.accuracy, models.accuracy), abs=1e-6)
 
 
+def test_a_candidate_whose_only_signature_has_another_name_is_compared_with_none_but_that(models: SimpleNamespace, tmp_path: Path) -> None:
+    module = tf.Module()
+    module.model = models.keras
+    spec = tf.TensorSpec((None, gate_data.FEATURES), tf.float32, name="x")
+    other = tf.function(lambda x: {"probabilities": models.keras(x)}).get_concrete_function(spec)
+    tf.saved_model.save(module, str(tmp_path / "other"), signatures={"classify": other})
+    candidate = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path / "other"), signature_keys=["classify"]).convert()
+    baseline = flatbuffer_baseline(tmp_path, models.float32)
+    result = gate_data.run_gate(tmp_path, model=candidate, baseline=baseline, data=models.data, config=config())
+    gate_data.refused(result)
+    assert "its only signature is 'classify'; name it in GateConfig.signature" in result.report.reasons[0]
+
+
 def test_an_unknown_signature_is_a_reason_that_lists_those_there(models: SimpleNamespace, tmp_path: Path) -> None:
     result = gate_data.run_gate(
         tmp_path,
