@@ -11,7 +11,6 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.packing import pack
 
 # Oldest TensorFlow Lite release with an operator's int8 kernel, as LiteRT's tflite/tools/versioning (op_version.cc and
 # runtime_version.cc) has it. Operators that aren't here have no kernel version for int8.
@@ -41,18 +40,12 @@ _INT8_WEIGHTS = {
 _FLOAT16_WEIGHTS = {"DEQUANTIZE": "1.15.0"}
 
 
-def finish(model: bytes) -> bytes:
-    """Mends the three things; computes nothing anew, so predictions stay the same.
+def finish(parsed: Any) -> None:
+    """Mends the last two things, `pack` the first; computes nothing anew, so predictions stay the same.
 
     Args:
-        model: a flatbuffer as litert-quantizer writes it.
-
-    Returns:
-        The flatbuffer with its weights inside, shape signatures, and the minimum runtime of its operators.
+        parsed: what litert-quantizer wrote, as `inspect.parse` gives it. It gets shape signatures and the minimum runtime of its operators.
     """
-    parsed = inspect.parse(model)
-    for buffer in parsed.buffers:  # parse has read what lay behind the flatbuffer into data
-        buffer.offset = buffer.size = 0
     for graph in parsed.subgraphs:
         for op in graph.operators or ():
             if inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]) in ("QUANTIZE", "DEQUANTIZE"):
@@ -60,7 +53,6 @@ def finish(model: bytes) -> bytes:
                 if result.shapeSignature is None:
                     result.shapeSignature = source.shapeSignature
     _write_minimum_runtime(parsed)
-    return pack(parsed)
 
 
 def _write_minimum_runtime(parsed: Any) -> None:

@@ -37,3 +37,11 @@ def pack(parsed: Any) -> bytes:
     builder = _AligningBuilder(1024)
     builder.Finish(parsed.Pack(builder), _IDENTIFIER)
     return bytes(builder.Output())
+
+
+def empty_unread(parsed: Any) -> None:
+    """Empties the buffers of a `ModelT` that neither a tensor nor metadata reads any more."""
+    read = {0} | {t.buffer for graph in parsed.subgraphs for t in graph.tensors} | {entry.buffer for entry in parsed.metadata or ()}
+    for index, buffer in enumerate(parsed.buffers):
+        if index not in read:
+            buffer.data = None

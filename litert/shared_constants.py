@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.packing import pack
+from tfx_edge.litert.packing import empty_unread, pack
 
 
 def share_constants(model: bytes) -> bytes:
@@ -19,8 +19,5 @@ def share_constants(model: bytes) -> bytes:
         for tensor in graph.tensors:
             if content := contents[tensor.buffer]:
                 tensor.buffer = first.setdefault(content, tensor.buffer)
-    used = {0} | {t.buffer for graph in parsed.subgraphs for t in graph.tensors} | {entry.buffer for entry in parsed.metadata or ()}
-    for index, buffer in enumerate(parsed.buffers):
-        if index not in used:
-            buffer.data = None
+    empty_unread(parsed)
     return pack(parsed)

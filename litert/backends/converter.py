@@ -53,9 +53,10 @@ def quantize(float_model: bytes, config: QuantizationConfig, ranges: TensorRange
         made = call_in_child(_in_child, calibrated, config.granularity == "tensor", config.io_type, time_limit_s=time_limit_s)
     except RuntimeError as error:
         raise EdgeError(f"TFLiteConverter's quantizer died: {' '.join(str(error).split())[-300:]}") from error
-    made = finish(made)
-    check_wiring(made)
-    return made
+    parsed = inspect.parse(made)
+    finish(parsed)
+    check_wiring(parsed)
+    return pack(parsed)
 
 
 def with_ranges(float_model: bytes, ranges: Mapping[int, TensorRange]) -> bytes:

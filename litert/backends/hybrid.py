@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.backends.operator_codes import operator_code
-from tfx_edge.litert.packing import pack
+from tfx_edge.litert.packing import empty_unread
 from tfx_edge.schemas import QuantizationConfig
 from tfx_edge.schemas.schemes import scheme_of
 
@@ -22,31 +22,22 @@ _SCHEMES = ("dynamic_range", "int4_dynamic_range")
 _ROW_LOSS = 1 / 16  # of its largest number, that a table's median row may lose
 
 
-def quantize_left_weights(model: bytes, config: QuantizationConfig) -> bytes:
+def quantize_left_weights(parsed: Any, config: QuantizationConfig) -> None:
     """Quantizes float weights of LSTMs, and float tables, of a flatbuffer where the config asks for dynamic range.
 
     A table stays float whose rows differ so much in size that one scale would leave little of the median row.
 
     Args:
-        model: as litert-quantizer writes it.
+        parsed: what litert-quantizer wrote, as `inspect.parse` gives it; it is changed.
         config: whose scheme and rules say which operators are meant.
-
-    Returns:
-        The same bytes where there are none.
     """
-    parsed = inspect.parse(model)
     changed = False
     for graph, op, kind, output in list(inspect.named_operators(parsed)):
         if kind not in (_LSTM, _TABLE) or scheme_of(config.scheme, config.rules, kind, output) not in _SCHEMES:
             continue
         changed |= _lstm(parsed, graph, op) if kind == _LSTM else _table(parsed, graph, op)
-    if not changed:
-        return model
-    used = {t.buffer for graph in parsed.subgraphs for t in graph.tensors} | {entry.buffer for entry in parsed.metadata or ()}
-    for index, buffer in enumerate(parsed.buffers):
-        if index not in used:
-            buffer.data = None
-    return pack(parsed)
+    if changed:
+        empty_unread(parsed)
 
 
 def _lstm(parsed: Any, graph: Any, op: Any) -> bool:

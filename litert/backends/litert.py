@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing  # litert-quantizer uses it without importing it, which fail
 from tfx_edge.litert import inspect
 from tfx_edge.litert.activations import activations
 from tfx_edge.litert.backends.hybrid import quantize_left_weights
-from tfx_edge.litert.backends.wiring import check_wiring, mend_wiring
+from tfx_edge.litert.backends.wiring import Outputs, check_wiring, mend_wiring, outputs
 from tfx_edge.litert.finish import finish
 from tfx_edge.litert.packing import pack
 from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRange, TensorRanges
@@ -34,26 +35,45 @@ def quantize(float_model: bytes, config: QuantizationConfig, recipe: Sequence[di
     """
     from litert_quantizer import quantizer  # half a second, and not part of the light base
 
+    with one_line_errors():
+        result = quantizer.Quantizer(with_unique_names(float_model), list(recipe)).quantize(
+            statistics, enable_progress_bar=False, enable_progress_report=False
+        )
+    return completed(bytes(result.quantized_model), outputs(float_model), config)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns what litert-quantizer raises into one line, without its warnings.
+
+    Raises:
+        EdgeError: it raised anything.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it opens an interpreter that keeps all tensors, and LiteRT warns of the memory
-            result = quantizer.Quantizer(with_unique_names(float_model), list(recipe)).quantize(
-                statistics, enable_progress_bar=False, enable_progress_report=False
-            )
+            yield
     except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError, re.error) as error:
         raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-    return completed(bytes(result.quantized_model), float_model, config)
 
 
-def completed(quantized: bytes, float_model: bytes, config: QuantizationConfig) -> bytes:
+def completed(quantized: bytes, before: Sequence[Outputs], config: QuantizationConfig) -> bytes:
     """What litert-quantizer made of a float flatbuffer, mended, and with the weights quantized that it left in float.
+
+    Args:
+        quantized: what it wrote.
+        before: the float flatbuffer's outputs, as `wiring.outputs` gives them.
+        config: what was asked.
 
     Raises:
         EdgeError: an operator would get a type that LiteRT has no kernel for.
     """
-    made = finish(quantize_left_weights(mend_wiring(quantized, float_model, config.io_type), config))
-    check_wiring(made)
-    return made
+    parsed = inspect.parse(quantized)
+    mend_wiring(parsed, before, config.io_type)
+    quantize_left_weights(parsed, config)
+    finish(parsed)
+    check_wiring(parsed)
+    return pack(parsed)
 
 
 def with_unique_names(model: bytes) -> bytes:

@@ -5,14 +5,14 @@ operator reads as its output. LiteRT checks no types there: such a kernel reads 
 gives noise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.backends.operator_codes import operator_code
-from tfx_edge.litert.packing import pack
 from tfx_edge.litert.schema_names import names
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.schemes import IoType
@@ -22,38 +22,50 @@ _CONVERTS = ("QUANTIZE", "DEQUANTIZE")
 _CALLS = ("CALL", "IF", "WHILE")  # hand tensors of any type on
 
 
-def mend_wiring(model: bytes, float_model: bytes, io_type: IoType) -> bytes:
+@dataclass(frozen=True)
+class Outputs:
+    """What a signature of a float flatbuffer gives.
+
+    Attributes:
+        graph: its graph's outputs, by index of the tensor.
+        named: the same by the signature's names.
+    """
+
+    graph: tuple[int, ...]
+    named: Mapping[bytes, int]
+
+
+def outputs(float_model: bytes) -> tuple[Outputs, ...]:
+    """The outputs of a float flatbuffer, a signature after the other."""
+    parsed = inspect.parse(float_model)
+    return tuple(
+        Outputs(
+            graph=tuple(int(i) for i in parsed.subgraphs[signature.subgraphIndex].outputs),
+            named={output.name: int(output.tensorIndex) for output in signature.outputs},
+        )
+        for signature in parsed.signatureDefs or ()
+    )
+
+
+def mend_wiring(parsed: Any, before: Sequence[Outputs], io_type: IoType) -> None:
     """Gives operators with integer outputs the integers, and signatures and their graphs the float model's outputs in the type asked for.
 
     Args:
-        model: as litert-quantizer writes it: the float model's tensors keep their places.
-        float_model: what it was made of.
+        parsed: what litert-quantizer wrote, as `inspect.parse` gives it: the float model's tensors keep their places. It is changed.
+        before: the float model's, as `outputs` gives them.
         io_type: of the outputs that stand for real values.
-
-    Returns:
-        The same bytes where nothing is to be mended.
     """
-    parsed, before = inspect.parse(model), inspect.parse(float_model)
-    changed = False
     for graph in parsed.subgraphs:
         sources = _sources(parsed, graph)
         for op, kind in _operators(parsed, graph):
-            if kind in _CONVERTS or not (types := {graph.tensors[i].type for i in op.outputs if _holds_integers(graph.tensors[i])}):
-                continue
-            read = [source if graph.tensors[source := sources.get(int(i), int(i))].type in types else int(i) for i in op.inputs]
-            changed |= read != [int(i) for i in op.inputs]
-            op.inputs = read
-    for signature, original in zip(parsed.signatureDefs or (), before.signatureDefs or (), strict=True):
-        graph, real = parsed.subgraphs[signature.subgraphIndex], before.subgraphs[original.subgraphIndex]
-        places = {int(i): _output(parsed, graph, int(i), int(now), io_type) for i, now in zip(real.outputs, graph.outputs, strict=True)}
-        given = [places[int(i)] for i in real.outputs]
-        changed |= given != [int(i) for i in graph.outputs]
-        graph.outputs = given
-        named = {output.name: places[int(output.tensorIndex)] for output in original.outputs}
+            if kind not in _CONVERTS and (types := {graph.tensors[i].type for i in op.outputs if _holds_integers(graph.tensors[i])}):
+                op.inputs = [source if graph.tensors[source := sources.get(int(i), int(i))].type in types else int(i) for i in op.inputs]
+    for signature, real in zip(parsed.signatureDefs or (), before, strict=True):
+        graph = parsed.subgraphs[signature.subgraphIndex]
+        places = {i: _output(parsed, graph, i, int(now), io_type) for i, now in zip(real.graph, graph.outputs, strict=True)}
+        graph.outputs = [places[i] for i in real.graph]
         for output in signature.outputs:
-            changed |= output.tensorIndex != named[output.name]
-            output.tensorIndex = named[output.name]
-    return pack(parsed) if changed else model
+            output.tensorIndex = places[real.named[output.name]]
 
 
 def _output(parsed: Any, graph: Any, index: int, now: int, io_type: IoType) -> int:
@@ -83,15 +95,17 @@ def _sources(parsed: Any, graph: Any) -> dict[int, int]:
     return {int(op.outputs[0]): int(op.inputs[0]) for op, kind in _operators(parsed, graph) if kind == "DEQUANTIZE"}
 
 
-def check_wiring(model: bytes) -> None:
+def check_wiring(parsed: Any) -> None:
     """Refuses a quantized flatbuffer with an operator that mixes integers and numbers as no kernel of LiteRT does.
 
     A constant may have another type than what an operator computes with: weights are integers beside float activations.
 
+    Args:
+        parsed: the flatbuffer, as `inspect.parse` gives it.
+
     Raises:
         EdgeError: names the first such operator.
     """
-    parsed = inspect.parse(model)
     for graph in parsed.subgraphs:
         for op, kind in _operators(parsed, graph):
             if kind in (*_CONVERTS, *_CALLS) or kind.startswith(inspect.CUSTOM):

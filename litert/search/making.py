@@ -5,19 +5,18 @@ flatbuffer and its ranges are laid out once, and nothing is loaded to see whethe
 backend, or with blocks, go the long way.
 """
 
-import re
-import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from tfx_edge.litert.backends.litert import completed, statistics, with_unique_names
+from tfx_edge.litert.backends.litert import completed, one_line_errors, statistics, with_unique_names
+from tfx_edge.litert.backends.wiring import Outputs, outputs
 from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.weights import check_weights, sharing_operators
-from tfx_edge.schemas import EdgeError, QuantizationConfig, TensorRanges
+from tfx_edge.schemas import QuantizationConfig, TensorRanges
 
 Examples = Callable[[], Mapping[str, NDArray[Any]]]
 
@@ -97,14 +96,14 @@ class Maker:
         if not steps:
             return self._float_model
         found = self._statistics if config.needs_ranges else None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._quantizer.load_quantization_recipe(list(steps))
-                result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
-        except (ArithmeticError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError, re.error) as error:
-            raise EdgeError(f"litert-quantizer can't quantize the model: {' '.join(str(error).split()) or type(error).__name__}") from error
-        return completed(bytes(result.quantized_model), self._float_model, config)
+        with one_line_errors():
+            self._quantizer.load_quantization_recipe(list(steps))
+            result = self._quantizer.quantize(found, enable_progress_bar=False, enable_progress_report=False)
+        return completed(bytes(result.quantized_model), self._outputs, config)
+
+    @cached_property
+    def _outputs(self) -> tuple[Outputs, ...]:
+        return outputs(self._float_model)
 
     @cached_property
     def _sharing(self) -> list[tuple[str, str]]:

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.tools import flatbuffer_utils
 from correctable_models import convolution, model
 from numpy.typing import NDArray
 from tiny_flatbuffers import Graph, Op, Tensor, pack
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.backends.wiring import check_wiring, mend_wiring
+from tfx_edge.litert.backends.wiring import check_wiring, mend_wiring, outputs
+from tfx_edge.litert.packing import pack as repack
 from tfx_edge.litert.plan import apply_plan, make_plan
 from tfx_edge.litert.ranges import RangeCollector
 from tfx_edge.litert.runner import Runner
@@ -86,9 +86,11 @@ def test_the_outputs_of_the_graph_are_those_of_its_signature(classifier: bytes) 
 
 
 def test_a_file_with_nothing_to_mend_stays_as_it_is(classifier: bytes) -> None:
-    assert mend_wiring(classifier, classifier, "float32") == classifier
     made = Maker(classifier, RangeCollector(classifier)(FEATURES))(config("int8", "int8"))
-    assert mend_wiring(made, classifier, "int8") == made
+    for flatbuffer, io_type in ((classifier, "float32"), (made, "int8")):
+        parsed = inspect.parse(flatbuffer)
+        mend_wiring(parsed, outputs(classifier), io_type)
+        assert repack(parsed) == repack(inspect.parse(flatbuffer))
 
 
 @pytest.mark.parametrize("kind", ["integer kernel that reads numbers", "float kernel that reads integers"])
@@ -103,7 +105,7 @@ def test_an_operator_that_mixes_types_is_refused(classifier: bytes, kind: str) -
         graph.tensors[softmax.outputs[0]].type = schema.TensorType.FLOAT32
         graph.tensors[softmax.outputs[0]].quantization = None
     with pytest.raises(EdgeError, match=r"the SOFTMAX that gives 'probabilities_tensor' would read and write .*FLOAT32.*rule"):
-        check_wiring(bytes(flatbuffer_utils.convert_object_to_bytearray(parsed)))
+        check_wiring(parsed)
 
 
 @pytest.mark.parametrize(
