@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfx_edge.litert.convert import convert
 from tfx_edge.litert.runner import SIGNATURE
-from tfx_edge.litert.signature_names import rename_signature
+from tfx_edge.litert.signatures import rename_signature
 from tfx_edge.optimize.float_model import FloatModel, save_models
 from tfx_edge.schemas import ConversionConfig, EdgeError
 from tfx_edge.schemas.schemes import IoType

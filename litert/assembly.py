@@ -1,17 +1,18 @@
 """One flatbuffer put together from another and parts of a second: buffers, operator codes and graphs count anew, nothing is left over."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.calls import called_graphs, calls
 from tfx_edge.litert.entry import SIGNATURE
+from tfx_edge.litert.fields import some
+from tfx_edge.litert.operator_codes import operator_code
 from tfx_edge.litert.packing import pack
 
-_RUNTIME = b"min_runtime_version"
 # Version of QUANTIZE by its result, and the oldest runtime that has it, as LiteRT's tflite/tools/versioning (op_version.cc and
 # runtime_version.cc) has them.
 QUANTIZE = {
@@ -37,7 +38,7 @@ class Assembly:
             back_entry: index of its main graph.
         """
         self._model = back
-        self._runtimes = [runtime for runtime in (_runtime(front), _runtime(back)) if runtime is not None]
+        self._runtimes = [runtime for runtime in map(inspect.written_runtime, (front, back)) if runtime is not None]
         inner = [(back, i) for i in range(len(back.subgraphs)) if i != back_entry]
         inner += [(front, i) for i in range(len(front.subgraphs)) if i != front_entry]
         self._inner = [model.subgraphs[i] for model, i in inner]
@@ -52,12 +53,9 @@ class Assembly:
         """An operator from a float32 tensor to one of a type in `QUANTIZE`, by their indices in the main graph."""
         version, runtime = QUANTIZE[kind]
         self._runtimes.append(runtime)
-        code = schema.OperatorCodeT()
-        code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.QUANTIZE
-        code.version = version
-        self._model.operatorCodes.append(code)
         op = schema.OperatorT()
-        op.opcodeIndex, op.inputs, op.outputs = len(self._model.operatorCodes) - 1, [source], [result]
+        op.opcodeIndex = operator_code(self._model, schema.BuiltinOperator.QUANTIZE, version)
+        op.inputs, op.outputs = [source], [result]
         op.builtinOptionsType, op.builtinOptions = schema.BuiltinOptions.QuantizeOptions, schema.QuantizeOptionsT()
         return op
 
@@ -75,23 +73,10 @@ class Assembly:
         signature.signatureKey, signature.subgraphIndex = SIGNATURE.encode(), 0
         signature.inputs, signature.outputs = _map(inputs), _map(outputs)
         model.signatureDefs = [signature]
-        for entry in model.metadata or ():
-            if entry.name == _RUNTIME:
-                newest = inspect.newest_version(self._runtimes).encode()
-                model.buffers[entry.buffer].data = np.frombuffer(newest.ljust(16, b"\0"), np.uint8)
+        inspect.write_runtime(model, self._runtimes)
         _share_codes(model)
         _drop_buffers(model)
         return pack(model)
-
-
-def some(values: Any) -> Any:
-    """A vector of a flatbuffer; an empty one where the file leaves it out."""
-    return () if values is None else values
-
-
-def _runtime(parsed: Any) -> str | None:
-    found = [parsed.buffers[entry.buffer].data for entry in parsed.metadata or () if entry.name == _RUNTIME]
-    return bytes(found[0]).rstrip(b"\0").decode() if found and found[0] is not None else None
 
 
 def _renumber(graph: Any, graphs: Mapping[int, int], buffers: int, codes: int) -> None:
@@ -104,16 +89,8 @@ def _renumber(graph: Any, graphs: Mapping[int, int], buffers: int, codes: int) -
 
 def _call(op: Any, graphs: Mapping[int, int]) -> None:
     """Gives the graphs that an operator calls their new numbers."""
-    for options, field, value in _calls(op):
+    for options, field, value in calls(op):
         setattr(options, field, graphs[int(value)] if np.ndim(value) == 0 else [graphs[int(v)] for v in value])
-
-
-def _calls(op: Any) -> Iterator[tuple[Any, str, Any]]:
-    """The fields of an operator's options that hold graphs; one that is negative holds none."""
-    for options in (op.builtinOptions, op.builtinOptions2):
-        for field, value in vars(options).items() if options is not None else ():
-            if re.fullmatch(r"subgraph|\w*[sS]ubgraphInd(ex|ices)", field) and value is not None and not np.any(np.less(value, 0)):
-                yield options, field, value
 
 
 def _reached(graphs: list[Any]) -> list[Any]:
@@ -123,7 +100,7 @@ def _reached(graphs: list[Any]) -> list[Any]:
         number = pending.pop()
         if number not in found:
             found.add(number)
-            pending += [int(v) for op in some(graphs[number].operators) for _, _, value in _calls(op) for v in np.ravel(value)]
+            pending += [called for op in some(graphs[number].operators) for called in called_graphs(op)]
     places = {old: new for new, old in enumerate(sorted(found))}
     kept = [graphs[old] for old in places]
     for op in (op for graph in kept for op in some(graph.operators)):
@@ -155,11 +132,9 @@ def _share_codes(model: Any) -> None:
 
 
 def _drop_buffers(model: Any) -> None:
-    """Leaves buffer 0, which is empty, and those of a tensor or of metadata; what lay behind the flatbuffer is inside now."""
+    """Leaves buffer 0, which is empty, and those of a tensor or of metadata."""
     places = {0: 0}
     for owner in (*(t for graph in model.subgraphs for t in some(graph.tensors)), *(model.metadata or ())):
         owner.buffer = places.setdefault(owner.buffer, len(places))
     model.buffers = [model.buffers[old] for old in places]
     model.metadataBuffer = None  # an older list of the same
-    for buffer in model.buffers:
-        buffer.offset = buffer.size = 0

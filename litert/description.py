@@ -3,19 +3,15 @@
 import contextlib
 import resource
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import Any
-
-import numpy as np
-from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.child import Note, call_in_child
+from tfx_edge.litert.fields import indices, shape, some, text
 from tfx_edge.litert.metadata import read_metadata
-from tfx_edge.litert.quantization import STRING
-from tfx_edge.litert.schema_names import names
+from tfx_edge.litert.signatures import dtype, quantization, read_signatures
 from tfx_edge.litert.targets.rules import judge
-from tfx_edge.schemas import EdgeError, Signature, TensorSpec
+from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.description import (
     FlatbufferDescription,
     GraphDescription,
@@ -26,7 +22,6 @@ from tfx_edge.schemas.description import (
 )
 from tfx_edge.schemas.target import Target, TargetProfile, profile_names
 
-_DTYPES = names(schema.TensorType)
 _MEMORY_BYTES = 4 << 30
 _PROFILES = tuple(Target(profile=name).resolve() for name in profile_names())
 
@@ -49,9 +44,9 @@ def describe(model: bytes) -> FlatbufferDescription:
             minimum_runtime=inspect.minimum_runtime(model),
             operators=inspect.operators(model),
             constant_bytes=sum(_size(buffer) for buffer in parsed.buffers),
-            signatures=_signatures(parsed),
+            signatures=read_signatures(parsed),
             graphs=tuple(_graph(parsed, graph) for graph in parsed.subgraphs),
-            metadata=tuple(MetadataEntry(name=_text(m.name), bytes=_size(parsed.buffers[m.buffer])) for m in parsed.metadata or ()),
+            metadata=tuple(MetadataEntry(name=text(m.name), bytes=_size(parsed.buffers[m.buffer])) for m in parsed.metadata or ()),
             model_metadata=read_metadata(model),
             targets=tuple(_support(model, profile) for profile in _PROFILES if profile.rules),
         )
@@ -60,15 +55,6 @@ def describe(model: bytes) -> FlatbufferDescription:
             f"a damaged LiteRT flatbuffer ({len(model)} bytes): {type(error).__name__} {' '.join(str(error).split()):.200}; "
             "export the model again"
         ) from error
-
-
-def signatures(model: bytes) -> dict[str, Signature]:
-    """The signatures of a flatbuffer by name, also of one that LiteRT can't run.
-
-    Raises:
-        EdgeError: not a flatbuffer.
-    """
-    return _signatures(inspect.parse(model))
 
 
 def describe_safely(model: bytes, time_limit_s: float = 60) -> FlatbufferDescription:
@@ -92,74 +78,33 @@ def _describe_in_child(note: Note, model: bytes) -> FlatbufferDescription:
 
 def _graph(parsed: Any, graph: Any) -> GraphDescription:
     return GraphDescription(
-        name=_text(graph.name),
-        tensors=tuple(_tensor(tensor, parsed.buffers[tensor.buffer]) for tensor in _some(graph.tensors)),
+        name=text(graph.name),
+        tensors=tuple(_tensor(tensor, parsed.buffers[tensor.buffer]) for tensor in some(graph.tensors)),
         operators=tuple(
             OperatorDescription(
                 name=inspect.operator_name(parsed.operatorCodes[op.opcodeIndex]),
                 version=parsed.operatorCodes[op.opcodeIndex].version,
-                inputs=_indices(op.inputs),
-                outputs=_indices(op.outputs),
+                inputs=indices(op.inputs),
+                outputs=indices(op.outputs),
             )
-            for op in _some(graph.operators)
+            for op in some(graph.operators)
         ),
-        inputs=_indices(graph.inputs),
-        outputs=_indices(graph.outputs),
+        inputs=indices(graph.inputs),
+        outputs=indices(graph.outputs),
     )
 
 
 def _tensor(tensor: Any, buffer: Any) -> TensorDescription:
-    scales, zero_points, dimension = _quantization(tensor)
+    scales, zero_points, dimension = quantization(tensor)
     return TensorDescription(
-        name=_text(tensor.name),
-        dtype=_dtype(tensor),
-        shape=_shape(tensor),
+        name=text(tensor.name),
+        dtype=dtype(tensor),
+        shape=shape(tensor),
         bytes=_size(buffer) or None,
         scales=scales,
         zero_points=zero_points,
         quantized_dimension=dimension,
     )
-
-
-def _quantization(tensor: Any) -> tuple[tuple[float, ...], tuple[int, ...], int]:
-    parameters = tensor.quantization
-    if parameters is None or parameters.scale is None:
-        return (), (), 0
-    zero_points = parameters.zeroPoint if parameters.zeroPoint is not None else np.zeros(len(parameters.scale), np.int64)
-    return tuple(map(float, parameters.scale)), tuple(map(int, zero_points)), int(parameters.quantizedDimension)
-
-
-def _signatures(parsed: Any) -> dict[str, Signature]:
-    return {_text(s.signatureKey): _signature(s, parsed.subgraphs[s.subgraphIndex]) for s in parsed.signatureDefs or ()}
-
-
-def _signature(found: Any, graph: Any) -> Signature:
-    return Signature(
-        inputs=tuple(_spec(_text(t.name), graph.tensors[t.tensorIndex]) for t in found.inputs or ()),
-        outputs=tuple(_spec(_text(t.name), graph.tensors[t.tensorIndex]) for t in found.outputs or ()),
-    )
-
-
-def _spec(name: str, tensor: Any) -> TensorSpec:
-    scales, zero_points, _ = _quantization(tensor)
-    dtype = _dtype(tensor).lower()
-    return TensorSpec(
-        name=name,
-        shape=tuple(None if size < 0 else size for size in _shape(tensor)),
-        dtype=STRING if dtype == "string" else dtype,
-        scale=scales[0] if len(scales) == 1 else None,
-        zero_point=zero_points[0] if len(scales) == 1 else None,
-    )
-
-
-def _shape(tensor: Any) -> tuple[int, ...]:
-    """With -1 for what the signature leaves open, where a file tells."""
-    shape = tensor.shapeSignature if tensor.shapeSignature is not None else tensor.shape
-    return _indices(shape)
-
-
-def _dtype(tensor: Any) -> str:
-    return str(_DTYPES.get(tensor.type, f"UNKNOWN_{tensor.type}"))
 
 
 def _support(model: bytes, profile: TargetProfile) -> TargetSupport:
@@ -178,16 +123,3 @@ def _support(model: bytes, profile: TargetProfile) -> TargetSupport:
 
 def _size(buffer: Any) -> int:
     return 0 if buffer.data is None else len(buffer.data)
-
-
-def _indices(values: Any) -> tuple[int, ...]:
-    return tuple(int(v) for v in _some(values))
-
-
-def _some(values: Iterable[Any] | None) -> Iterator[Any]:
-    """A vector's elements; none where a file leaves it out."""
-    yield from () if values is None else values
-
-
-def _text(name: Any) -> str:
-    return "" if name is None else bytes(name).decode(errors="backslashreplace")

@@ -3,13 +3,13 @@
 All of it is read from the file alone, before LiteRT gets it: a signature of a graph that isn't there kills LiteRT.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ai_edge_litert import schema_py_generated as schema
 
+from tfx_edge.litert.calls import called_graphs
 from tfx_edge.litert.inspect import CUSTOM, operator_name
 from tfx_edge.schemas import EdgeError
 
@@ -177,15 +177,8 @@ def _reachable(parsed: Any, operators: list[str], subgraph: int) -> list[Any]:
             seen.add(index)
             for op in parsed.subgraphs[index].operators or ():
                 if operators[op.opcodeIndex] != "CALL_ONCE":
-                    pending += _called(op)
+                    pending += called_graphs(op)
     return [parsed.subgraphs[i] for i in sorted(seen)]
-
-
-def _called(op: Any) -> Iterator[int]:
-    for options in (op.builtinOptions, op.builtinOptions2):
-        for field, value in vars(options).items() if options is not None else ():
-            if re.fullmatch(r"subgraph|\w*[sS]ubgraphIndex", field):
-                yield int(value)
 
 
 def _indices(tensors: Any) -> set[int]:

@@ -7,7 +7,6 @@
 
 from typing import Any
 
-import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
@@ -52,16 +51,9 @@ def finish(parsed: Any) -> None:
                 source, result = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
                 if result.shapeSignature is None:
                     result.shapeSignature = source.shapeSignature
-    _write_minimum_runtime(parsed)
-
-
-def _write_minimum_runtime(parsed: Any) -> None:
-    for entry in parsed.metadata or ():
-        if entry.name == b"min_runtime_version":
-            buffer = parsed.buffers[entry.buffer]
-            written = bytes(buffer.data).rstrip(b"\0").decode()
-            newest = inspect.newest_version([written, *_needs(parsed), *inspect.int4_runtimes(parsed)])
-            buffer.data = np.frombuffer(newest.encode().ljust(16, b"\0"), np.uint8)
+    written = inspect.written_runtime(parsed)
+    if written is not None:
+        inspect.write_runtime(parsed, [written, *_needs(parsed), *inspect.int4_runtimes(parsed)])
 
 
 def _needs(parsed: Any) -> set[str]:

@@ -24,6 +24,8 @@ _TFLITE_VERSION = "2.21.0"
 _INT4 = {"DEQUANTIZE": "2.18.0", "EMBEDDING_LOOKUP": "2.18.0", "SLICE": "2.21.0", "CONCATENATION": "2.21.0", "QUANTIZE": "2.21.0"}
 _ANY_INT4, _INT16_INT4, _INT4_BLOCKS = "2.20.0", "2.20.0", "2.21.0"  # 2.21 is the oldest that was seen to compute blocks right
 
+_RUNTIME = "min_runtime_version"  # the metadata's name
+
 CUSTOM = "custom:"  # what the names of operators begin with that aren't LiteRT's
 
 
@@ -99,12 +101,25 @@ def minimum_runtime(model: bytes) -> str | None:
         EdgeError: not a flatbuffer, or a damaged one with 4-bit integers.
     """
     parsed = parse(model)
-    written = next((content.rstrip(b"\0").decode() for name, content in _metadata(parsed) if name == "min_runtime_version"), "")
+    written = written_runtime(parsed)
     try:
         versions = [*([written] if written else []), *int4_runtimes(parsed)]
     except (AttributeError, IndexError, TypeError) as error:  # a damaged file's indices lead nowhere
         raise EdgeError(f"a damaged LiteRT flatbuffer ({len(model)} bytes): {error}; export the model again") from error
     return newest_version(versions) if versions else None
+
+
+def written_runtime(parsed: Any) -> str | None:
+    """The minimum runtime that a parsed flatbuffer names; None where it names none."""
+    return next((content.rstrip(b"\0").decode() for name, content in _metadata(parsed) if name == _RUNTIME), None)
+
+
+def write_runtime(parsed: Any, versions: Iterable[str]) -> None:
+    """Names the newest of some versions as the minimum runtime of a parsed flatbuffer, where it names one."""
+    for entry in parsed.metadata or ():
+        if entry.name == _RUNTIME.encode():
+            content = newest_version(versions).encode().ljust(16, b"\0")  # as the converter pads it
+            parsed.buffers[entry.buffer].data = np.frombuffer(content, np.uint8)
 
 
 def int4_runtimes(parsed: Any) -> set[str]:

@@ -12,8 +12,9 @@ from typing import Any
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect, schema_names
-from tfx_edge.litert.assembly import QUANTIZE, Assembly, some
+from tfx_edge.litert.assembly import Assembly
 from tfx_edge.litert.entry import Entry, find_entry
+from tfx_edge.litert.fields import holds_integers, shape, some
 from tfx_edge.schemas import EdgeError
 
 _PREFIX = b"preprocessing/"  # of the first one's tensors, whose names the second may have too
@@ -71,7 +72,7 @@ def _join(front: Any, back: Any, names: tuple[str, str]) -> bytes:
     for name, index in taking.inputs.items():
         fed[index] = ours[wanted[name]]
         tensor = taken.tensors[index]
-        if _is_quantized(tensor):
+        if holds_integers(tensor):
             quantized = _place(main, taken, [index])[index]
             main.operators.append(assembly.quantize(fed[index], quantized, tensor.type))
             fed[index] = quantized
@@ -92,8 +93,8 @@ def _check(name: str, tensor: Any, giving: Entry, given: Any, names: tuple[str, 
     if name not in giving.outputs:
         raise EdgeError(f"{takes} {', '.join(map(repr, sorted(giving.outputs)))}; give it an output of this name")
     output = given.tensors[giving.outputs[name]]
-    real = schema.TensorType.FLOAT32 if _is_quantized(tensor) else tensor.type
-    if output.type != real or _is_quantized(output) or not _fits(_shape(output), _shape(tensor)):
+    real = schema.TensorType.FLOAT32 if holds_integers(tensor) else tensor.type
+    if output.type != real or holds_integers(output) or not _fits(shape(output), shape(tensor)):
         raise EdgeError(f"{takes} {_described(output)}; give it the same shape and type, float32 for a quantized input")
 
 
@@ -106,16 +107,7 @@ def _fits(have: Sequence[int], want: Sequence[int]) -> bool:
 
 def _described(tensor: Any) -> str:
     kind = schema_names.names(schema.TensorType)[tensor.type].lower()
-    return f"{kind} [{', '.join('?' if size < 0 else str(size) for size in _shape(tensor))}]"
-
-
-def _shape(tensor: Any) -> list[int]:
-    return [int(size) for size in some(tensor.shapeSignature if tensor.shapeSignature is not None else tensor.shape)]
-
-
-def _is_quantized(tensor: Any) -> bool:
-    parameters = tensor.quantization
-    return tensor.type in QUANTIZE and parameters is not None and len(some(parameters.scale)) > 0
+    return f"{kind} [{', '.join('?' if size < 0 else str(size) for size in shape(tensor))}]"
 
 
 def _leading_to(graph: Any, tensors: set[int]) -> list[Any]:

@@ -15,10 +15,10 @@ from tfx_edge.litert import inspect
 from tfx_edge.litert.backends import converter, litert
 from tfx_edge.litert.backends.choice import choose
 from tfx_edge.litert.backends.litert import statistics as _statistics
-from tfx_edge.litert.description import signatures
 from tfx_edge.litert.float_ops import check_integer_only, float_ops, size_reason
 from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.runner import Runner
+from tfx_edge.litert.signatures import signatures
 from tfx_edge.litert.weights import check_weights, sharing_operators, undivided_operators
 from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
 

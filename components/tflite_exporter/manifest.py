@@ -3,9 +3,9 @@
 from typing import Any
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.description import signatures
 from tfx_edge.litert.planning import Planned
 from tfx_edge.litert.runner import SIGNATURE, Runner
+from tfx_edge.litert.signatures import signatures
 from tfx_edge.schemas import ConversionConfig, EdgeError, ExportConfig, Manifest, Signature, TensorRanges, TensorSpec
 from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata

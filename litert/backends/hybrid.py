@@ -11,7 +11,7 @@ from ai_edge_litert import schema_py_generated as schema
 from numpy.typing import NDArray
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.backends.operator_codes import operator_code
+from tfx_edge.litert.operator_codes import operator_code
 from tfx_edge.litert.packing import empty_unread
 from tfx_edge.schemas import QuantizationConfig
 from tfx_edge.schemas.schemes import scheme_of

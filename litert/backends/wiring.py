@@ -12,12 +12,12 @@ from typing import Any
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
-from tfx_edge.litert.backends.operator_codes import operator_code
+from tfx_edge.litert.fields import holds_integers
+from tfx_edge.litert.operator_codes import operator_code
 from tfx_edge.litert.schema_names import names
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.schemes import IoType
 
-_INTEGERS = {schema.TensorType.INT8, schema.TensorType.INT16, schema.TensorType.UINT8}
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE")
 _CALLS = ("CALL", "IF", "WHILE")  # hand tensors of any type on
 
@@ -58,7 +58,7 @@ def mend_wiring(parsed: Any, before: Sequence[Outputs], io_type: IoType) -> None
     for graph in parsed.subgraphs:
         sources = _sources(parsed, graph)
         for op, kind in _operators(parsed, graph):
-            if kind not in _CONVERTS and (types := {graph.tensors[i].type for i in op.outputs if _holds_integers(graph.tensors[i])}):
+            if kind not in _CONVERTS and (types := {graph.tensors[i].type for i in op.outputs if holds_integers(graph.tensors[i])}):
                 op.inputs = [source if graph.tensors[source := sources.get(int(i), int(i))].type in types else int(i) for i in op.inputs]
     for signature, real in zip(parsed.signatureDefs or (), before, strict=True):
         graph = parsed.subgraphs[signature.subgraphIndex]
@@ -70,7 +70,7 @@ def mend_wiring(parsed: Any, before: Sequence[Outputs], io_type: IoType) -> None
 
 def _output(parsed: Any, graph: Any, index: int, now: int, io_type: IoType) -> int:
     """The form of a float model's output that a quantized one gives: as it was computed, or converted from that."""
-    if _holds_integers(graph.tensors[index]):
+    if holds_integers(graph.tensors[index]):
         return index if io_type != "float32" else _numbers(parsed, graph, index)
     converted = any(kind == "QUANTIZE" and (op.inputs[0], op.outputs[0]) == (index, now) for op, kind in _operators(parsed, graph))
     return now if converted else index
@@ -125,14 +125,9 @@ _NAMES = names(schema.TensorType)
 
 def _mixed(read: list[Any], made: list[Any]) -> bool:
     numbers = schema.TensorType.FLOAT32
-    if any(_holds_integers(t) for t in made):
+    if any(holds_integers(t) for t in made):
         return any(t.type == numbers for t in read)
-    return any(t.type == numbers for t in made) and any(_holds_integers(t) for t in read)
-
-
-def _holds_integers(tensor: Any) -> bool:
-    """Whether it stands for real values by integers."""
-    return tensor.type in _INTEGERS and tensor.quantization is not None and tensor.quantization.scale is not None
+    return any(t.type == numbers for t in made) and any(holds_integers(t) for t in read)
 
 
 def _is_computed(parsed: Any, tensor: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.fields import shape
 from tfx_edge.litert.macs import Extent
 
 
@@ -86,5 +87,4 @@ def _declared(tensor: Any, batch: int | None) -> Extent:
 
 def _signature(tensor: Any) -> tuple[int, ...]:
     """The shape with -1 for what is open."""
-    signature = tensor.shapeSignature if tensor.shapeSignature is not None else tensor.shape
-    return () if signature is None else tuple(max(-1, int(size)) for size in signature)
+    return tuple(max(-1, size) for size in shape(tensor))

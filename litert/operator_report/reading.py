@@ -8,6 +8,7 @@ from typing import Any
 from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.fields import indices, shape, some, text
 from tfx_edge.litert.macs import Extent
 from tfx_edge.litert.operator_report.extents import extents
 from tfx_edge.litert.schema_names import names
@@ -107,7 +108,7 @@ def _operator(
         options=op.builtinOptions,
         constants=tuple(constant for constant in read if constant is not None),
         reals=() if own else tuple(_dtype(graph.tensors[i]) for i in computed if _is_real(graph.tensors[i])),
-        shape=indices(first.shapeSignature if first.shapeSignature is not None else first.shape) if first is not None else (),
+        shape=shape(first) if first is not None else (),
         dtype=_dtype(first) if first is not None else "none",
         input_extents=tuple(sizes[i] if i >= 0 else None for i in inputs),
         output_extents=tuple(sizes[i] for i in outputs),
@@ -137,19 +138,9 @@ def _constant(parsed: Any, tensor: Any) -> Constant | None:
 
 
 def _is_real(tensor: Any) -> bool:
-    quantized = tensor.quantization is not None and tensor.quantization.scale is not None and len(tensor.quantization.scale) > 0
+    quantized = tensor.quantization is not None and len(some(tensor.quantization.scale)) > 0
     return quantized or _dtype(tensor) in _FLOATS
 
 
 def _dtype(tensor: Any) -> str:
     return str(_TYPES.get(tensor.type, f"unknown_{tensor.type}"))
-
-
-def indices(values: Any) -> tuple[int, ...]:
-    """A vector of the file; empty where the file leaves it out."""
-    return () if values is None else tuple(int(v) for v in values)
-
-
-def text(name: Any) -> str:
-    """A name of the file, whatever bytes it holds."""
-    return "" if name is None else bytes(name).decode(errors="backslashreplace")

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfx_edge.litert import inspect
+from tfx_edge.litert.fields import text
 from tfx_edge.litert.macs import count_macs
 from tfx_edge.litert.operator_report.attribution import attribute
 from tfx_edge.litert.operator_report.fusion import layer_operators
-from tfx_edge.litert.operator_report.reading import Operator, read_operators, text
+from tfx_edge.litert.operator_report.reading import Operator, read_operators
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.operators import OperatorCost, OperatorsReport, OperatorTotals, SourceLayer
 
