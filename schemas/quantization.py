@@ -101,17 +101,16 @@ class QuantizationConfig(Config):
         if self.accuracy_target is not None and (self.qat is not None or self.scheme == "float32"):
             why = "qat, which is the last resort: give it to accuracy_target" if self.qat else "scheme 'float32', which loses nothing"
             raise ValueError(f"accuracy_target with {why}")
-        several = len(self.conversion.signatures) > 1
-        if several and (self.needs_calibration or self.qat is not None or self.accuracy_target is not None):
-            what = "qat" if self.qat else "accuracy_target" if self.accuracy_target else f"scheme {self.scheme!r} or corrections"
+        if self.conversion.signatures and (self.qat is not None or (self.accuracy_target and self.accuracy_target.qat)):
+            raise ValueError("signatures with qat, which trains the Keras model and not its signatures; leave one of them out")
+        if len(self.conversion.signatures) > 1 and (self.needs_calibration or self.accuracy_target is not None):
+            what = "accuracy_target" if self.accuracy_target else f"scheme {self.scheme!r} or corrections"
             raise ValueError(
                 f"{len(self.conversion.signatures)} signatures with {what}, which take one graph; export each on its own, or choose "
                 "'dynamic_range', 'float16' or 'int8_weights'"
             )
         if self.conversion.select_tf_ops and self.scheme != "float32":
             raise ValueError(f"select_tf_ops with scheme {self.scheme!r}; such a model is exported as 'float32' alone")
-        if self.conversion.signatures and (self.qat is not None or (self.accuracy_target and self.accuracy_target.qat)):
-            raise ValueError("signatures with qat, which trains the Keras model and not its signatures; leave one of them out")
         if self.qat is None:
             return
         if self.scheme != "int8":

@@ -5,16 +5,18 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 from numpy.typing import NDArray
 
 from tfx_edge.components import keys
 from tfx_edge.components.examples import transformed_schema
 from tfx_edge.components.keras_metrics import make_metric, output_name, update, value
 from tfx_edge.components.keras_step import Artifacts
+from tfx_edge.components.labels import check_labels
 from tfx_edge.components.training_data import training_dataset
 from tfx_edge.litert.runner import Runner
 from tfx_edge.litert.search import Evaluator
-from tfx_edge.schemas import AccuracyTarget, EdgeError, Threshold
+from tfx_edge.schemas import AccuracyTarget, EdgeError
 
 _BATCH = 256  # examples read, and given to the metric, at once
 
@@ -32,11 +34,9 @@ def make_evaluator(float_model: bytes, dataset: tf.data.Dataset, target: Accurac
         EdgeError: Keras has no such metric, the model no such output, there are no examples, or they don't fit the model.
     """
     make_metric(target.threshold)
-    signature = Runner(float_model).signature
-    output = output_name(signature.output_names, target.threshold)
+    output = output_name(Runner(float_model).signature.output_names, target.threshold)
     features, labels = _read(dataset.take(-1 if target.examples is None else target.examples), target)
-    _check_labels(target, labels, next(spec.shape[-1] for spec in signature.outputs if spec.name == output))
-    return Evaluator(float_model, features, output, _Metric(target.threshold, labels))
+    return Evaluator(float_model, features, output, _Metric(target, labels))
 
 
 def held_out(input_dict: Artifacts, features: Sequence[str], target: AccuracyTarget) -> tf.data.Dataset:
@@ -56,34 +56,22 @@ def held_out(input_dict: Artifacts, features: Sequence[str], target: AccuracyTar
     return training_dataset(input_dict[keys.EXAMPLES], target.split, schema, features, target.label_key)
 
 
-def _check_labels(target: AccuracyTarget, labels: NDArray[Any], classes: int | None) -> None:
-    """Keras compares class numbers and one-hot labels with anything: what comes of a mistake is a number that no model changes."""
-    metric, numbers = target.threshold.metric, labels.size == len(labels)
-    if classes is None or classes < 2 or "Categorical" not in metric:
-        return
-    if "Sparse" not in metric and numbers:
-        raise EdgeError(
-            f"metric {metric!r} takes one-hot labels of {classes} classes, {target.label_key!r} holds class numbers; take a Sparse metric, "
-            "as SparseCategoricalAccuracy"
-        )
-    if "Sparse" in metric and not 0 <= labels.min() <= labels.max() < classes:
-        raise EdgeError(
-            f"accuracy_target.label_key {target.label_key!r} goes from {labels.min()} to {labels.max()}, the model's output has {classes} "
-            "classes; name the label that the model was trained on, or mend it in Transform"
-        )
-
-
 class _Metric:
     """Predictions of all examples to the threshold's metric."""
 
-    def __init__(self, threshold: Threshold, labels: NDArray[Any]) -> None:
-        self._threshold, self._labels = threshold, labels
+    def __init__(self, target: AccuracyTarget, labels: NDArray[Any]) -> None:
+        self._target, self._labels = target, labels
 
     def __call__(self, predictions: NDArray[Any]) -> float:
-        metric = make_metric(self._threshold)
+        threshold = self._target.threshold
+        metric = make_metric(threshold)
         for at in range(0, len(self._labels), _BATCH):
-            update(metric, self._threshold, self._labels[at : at + _BATCH], predictions[at : at + _BATCH])
-        return value(metric, self._threshold)
+            update(metric, threshold, self._labels[at : at + _BATCH], predictions[at : at + _BATCH])
+        try:  # behind what Keras itself refuses: of the rest it makes a number that no model changes
+            check_labels(threshold, self._labels, predictions, is_mean=isinstance(metric, tf_keras.metrics.MeanMetricWrapper))
+        except EdgeError as error:
+            raise EdgeError(f"accuracy_target.label_key {self._target.label_key!r}: {error}") from error
+        return value(metric, threshold)
 
 
 def _read(dataset: tf.data.Dataset, target: AccuracyTarget) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:

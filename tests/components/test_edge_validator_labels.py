@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfx_edge.components.edge_validator.statistics.labels import check_labels, check_weights
+from tfx_edge.components.labels import check_labels, check_weights
 from tfx_edge.schemas import EdgeError, Metric
 
 CLASSES = np.full((4, 3), 1 / 3, np.float32)

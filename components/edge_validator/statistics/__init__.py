@@ -8,7 +8,6 @@ bootstrap.py    the same for metrics that are no means, from TFMA's bootstrap
 per_example.py  a metric's value of each example, through its own function
 slices.py       which examples of a batch are in which slice, by TFMA's rules
 drift.py        flipped predictions and output errors
-labels.py       labels and weights with which a metric means something
 buffer.py       batches of predictions to partial results
 compare.py      all of it as a step of the Beam pipeline
 """

@@ -16,10 +16,10 @@ from tensorflow_model_analysis.slicer import slicer_lib
 
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
 from tfx_edge.components.edge_validator.statistics.drift import BatchDrift, Drift, merge_drift
-from tfx_edge.components.edge_validator.statistics.labels import check_labels, check_weights
 from tfx_edge.components.edge_validator.statistics.paired import Paired, merge_paired, paired
 from tfx_edge.components.edge_validator.statistics.per_example import PerExample, per_example
 from tfx_edge.components.edge_validator.statistics.slices import Slicer
+from tfx_edge.components.labels import check_labels, check_weights
 from tfx_edge.schemas import Metric, Threshold
 
 _EXAMPLES = 4096
