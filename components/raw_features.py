@@ -19,7 +19,7 @@ _TOLERANCE = 1e-4  # of the largest value: TensorFlow's kernels and LiteRT's rou
 _NORMAL = 3.0  # standard deviations
 
 
-def with_preprocessing(model: bytes, transform_graph: str | None) -> bytes:
+def with_preprocessing(model: bytes, graph: TransformGraph | None) -> bytes:
     """Puts Transform's preprocessing in front of a flatbuffer on transformed features.
 
     The preprocessing is float32, as Transform computes it; the model inside stays as it is. The same model and graph give the same
@@ -27,7 +27,7 @@ def with_preprocessing(model: bytes, transform_graph: str | None) -> bytes:
 
     Args:
         model: a flatbuffer with one signature, quantized or not.
-        transform_graph: folder of the TransformGraph artifact.
+        graph: of the Transform before the Trainer.
 
     Returns:
         A flatbuffer whose inputs are the raw features that the model depends on: `[n, *shape]` as the schema has them, and `[n, 1]`
@@ -37,9 +37,9 @@ def with_preprocessing(model: bytes, transform_graph: str | None) -> bytes:
         EdgeError: there is no transform graph, it isn't the model's, it needs what a flatbuffer can't compute, text above all, or
             LiteRT computes something else. The text names the feature.
     """
-    if transform_graph is None:
+    if graph is None:
         raise EdgeError("features 'raw' without transform_graph: there is no preprocessing to take in; give Transform's transform_graph")
-    graph, takes = TransformGraph(transform_graph), _takes(Runner(model))
+    takes = _takes(Runner(model))
     function = preprocessing(graph, takes)
     try:
         converted = convert_model(function, _NAME)
@@ -49,12 +49,12 @@ def with_preprocessing(model: bytes, transform_graph: str | None) -> bytes:
     return join(converted, model, names=(_NAME, "the model"))
 
 
-def golden_features(model: bytes, transform_graph: str, ranges: TensorRanges | None = None, runs: int = 8) -> dict[str, NDArray[Any]]:
+def golden_features(model: bytes, graph: TransformGraph, ranges: TensorRanges | None = None, runs: int = 8) -> dict[str, NDArray[Any]]:
     """Made-up raw features for golden vectors, which come out of the preprocessing as the model was calibrated for.
 
     Args:
         model: the flatbuffer on transformed features, as `with_preprocessing` gets it.
-        transform_graph: folder of the TransformGraph artifact.
+        graph: of the Transform before the Trainer.
         ranges: calibrated, by the model's tensor names; inputs without are taken for standard normal.
         runs: how often the model is to be run.
 
@@ -71,7 +71,7 @@ def golden_features(model: bytes, transform_graph: str, ranges: TensorRanges | N
             bounds[spec.name] = (spec.scale * (ends.min - spec.zero_point), spec.scale * (ends.max - spec.zero_point))
         elif np.dtype(spec.dtype).kind == "f":
             bounds[spec.name] = (known.min, known.max) if known else (-_NORMAL, _NORMAL)
-    function = preprocessing(TransformGraph(transform_graph), _takes(runner))
+    function = preprocessing(graph, _takes(runner))
     return plausible_features(function, bounds, runs * (runner.batch_size or 1))
 
 

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from tfx.dsl.io import fileio
 
 from tfx_edge.components.documents import read_bytes
+from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.float_flatbuffers import convert_model
 from tfx_edge.litert.inspect import quantized_tensors
 from tfx_edge.litert.runner import Runner
 from tfx_edge.optimize.float_model import load_float_model
 from tfx_edge.schemas import EdgeError, Signature
-
-_FLATBUFFER = "tflite"
 
 
 @dataclass(frozen=True)
@@ -66,5 +65,5 @@ def float_flatbuffer(path: str, transform_graph: str | None, signature: str | No
 
 
 def _flatbuffer(path: str) -> bytes | None:
-    file = f"{path}/{_FLATBUFFER}"
+    file = f"{path}/{FLATBUFFER}"
     return read_bytes(file) if fileio.exists(file) else None

@@ -11,6 +11,7 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import keys
 from tfx_edge.components.documents import read_bytes, write_document
+from tfx_edge.components.edge_model_files import FLATBUFFER, MANIFEST
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.edge_validator.gate import Evidence, judge, with_raw_examples
 from tfx_edge.components.examples import split_sources, transformed_schema
@@ -62,7 +63,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
 def _manifest(model: Artifact) -> Manifest | None:
     """What the exporter says of a model; None of one that came without."""
-    path = f"{model.uri}/edge/manifest.json"
+    path = f"{model.uri}/{MANIFEST}"
     return Manifest.from_json(read_bytes(path)) if fileio.exists(path) else None
 
 
@@ -72,7 +73,7 @@ def _raw_records(config: GateConfig) -> str | None:
 
 
 def _flatbuffer(model: Artifact) -> str:
-    path = f"{path_utils.serving_model_path(model.uri)}/tflite"
+    path = f"{path_utils.serving_model_path(model.uri)}/{FLATBUFFER}"
     if not fileio.exists(path):
         raise EdgeError(
             f"the model at {model.uri} has no Format-Serving/tflite; give EdgeValidator an edge model, as TFLiteExporter makes it"

@@ -28,6 +28,7 @@ from tfx_edge.components.edge_validator.verdict import SliceResult, comparisons,
 from tfx_edge.components.examples import adapter
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.litert.inspect import runtime
+from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.schemas import EdgeError, GateConfig, GateReport, Manifest
 
 SAMPLE = 64  # examples for latency, memory, targets and errors by operator
@@ -163,7 +164,9 @@ def _float_flatbuffer(evidence: Evidence, config: GateConfig) -> bytes:
     if evidence.baseline is None:
         raise EdgeError("there is no baseline")
     model = float_flatbuffer(evidence.baseline, evidence.transform_graph, config.signature)
-    return with_preprocessing(model, evidence.transform_graph) if evidence.raw else model
+    if not evidence.raw:
+        return model
+    return with_preprocessing(model, None if evidence.transform_graph is None else TransformGraph(evidence.transform_graph))
 
 
 def _check_feature(what: str, name: str, features: dict[str, tf.TypeSpec]) -> None:

@@ -24,12 +24,11 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.extractors import extractor
 from tfx.dsl.io import fileio
 
+from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE
 from tfx_edge.components.edge_validator.extractor import predict_extractor
 from tfx_edge.components.edge_validator.model_pair import Models
 from tfx_edge.schemas import EdgeError
-
-_FLATBUFFER = "tflite"
 
 
 def EdgeEvaluatorExtractors(eval_shared_model: Any, eval_config: Any, tensor_adapter_config: Any = None) -> list[extractor.Extractor]:
@@ -82,7 +81,7 @@ def _single(candidates: Sequence[Any]) -> Any:
 
 
 def _flatbuffer(folder: str) -> str:
-    path = posixpath.join(folder, _FLATBUFFER)
+    path = posixpath.join(folder, FLATBUFFER)
     if not fileio.exists(path):
         raise EdgeError(f"no flatbuffer at {path}; give the Evaluator an edge model, as TFLiteExporter makes it")
     return path

@@ -10,6 +10,7 @@ from tfx_edge.litert.golden import golden_vectors
 from tfx_edge.litert.metadata import write_metadata
 from tfx_edge.litert.operator_report import operator_report
 from tfx_edge.litert.targets.artifacts import golden_features, target_artifacts
+from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.schemas import ExportConfig, Preprocessing, SourceLayer, TensorRanges
 
 GOLDEN, OPERATORS = "golden.npz", "ops.json"
@@ -35,7 +36,7 @@ def make_bundle(
     ranges: TensorRanges,
     preprocessing: Preprocessing | None,
     inner: bytes,
-    transform_graph: str | None,
+    graph: TransformGraph | None,
     signature: str,
 ) -> Bundle:
     """Makes `golden.npz`, `ops.json`, and what the targets take. The same arguments give the same bytes.
@@ -49,7 +50,7 @@ def make_bundle(
         ranges: calibrated, which golden inputs keep to.
         preprocessing: what Transform does before the model.
         inner: the flatbuffer without preprocessing; `model` itself where it takes transformed features.
-        transform_graph: folder of the TransformGraph artifact, for a model that takes raw features.
+        graph: of the Transform before the Trainer, for a model that takes raw features.
         signature: the one that golden vectors and metadata are of.
 
     Raises:
@@ -59,7 +60,7 @@ def make_bundle(
     if any(operator.startswith(inspect.CUSTOM) for operator in inspect.operators(model)):
         return Bundle(model, {OPERATORS: report})
     model = write_metadata(model, model_metadata(config, model, ranges, preprocessing, signature), signature)
-    raw = raw_golden_features(inner, transform_graph, ranges) if config.features == "raw" and transform_graph else None
+    raw = raw_golden_features(inner, graph, ranges) if config.features == "raw" and graph else None
     golden = golden_vectors(model, signature=signature, examples=raw, ranges=ranges)
     made = target_artifacts(model, config.targets, golden_features(model, golden), config.namespace)
     return Bundle(model, {GOLDEN: (golden,), OPERATORS: report, **made.files})

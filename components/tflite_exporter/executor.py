@@ -9,6 +9,7 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.documents import write_bytes, write_chunks, write_document
+from tfx_edge.components.edge_model_files import FLATBUFFER, MANIFEST
 from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.components.tflite_exporter.bundle import make_bundle
@@ -17,10 +18,9 @@ from tfx_edge.components.tflite_exporter.manifest import build_manifest, labelle
 from tfx_edge.components.tflite_exporter.preprocessing import describe_preprocessing
 from tfx_edge.litert.plan import check_fits, make_plan
 from tfx_edge.litert.planning import Planned, carry_out
+from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.optimize.source_layers import source_layers
 from tfx_edge.schemas import ConversionConfig, EdgeError, ExportConfig, QuantizationConfig
-
-FLATBUFFER, MANIFEST = "tflite", "edge/manifest.json"
 
 
 class Executor(BaseExecutor):
@@ -40,7 +40,7 @@ class Executor(BaseExecutor):
         """
         config = ExportConfig.from_json(exec_properties[keys.CONFIG])
         plans, graphs = input_dict.get(keys.QUANTIZATION_PLAN), input_dict.get(keys.TRANSFORM_GRAPH)
-        graph = artifact_utils.get_single_uri(graphs) if graphs else None
+        graph = TransformGraph(artifact_utils.get_single_uri(graphs)) if graphs else None
         found = plan_files.read(artifact_utils.get_single_uri(plans)) if plans else None
         conversion = _conversion(config, found[0].plan.config if found else None)
         source = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])

@@ -21,7 +21,7 @@ _ROUNDING = 1e-5  # of the greatest term of a value: Transform computes in float
 _DIGITS = 7  # float32 has no more
 
 
-def describe_preprocessing(transform_graph: str, takes: Sequence[TensorSpec]) -> Preprocessing:
+def describe_preprocessing(graph: TransformGraph, takes: Sequence[TensorSpec]) -> Preprocessing:
     """Describes the part of a transform graph that a model needs.
 
     The graph keeps what was analyzed as constants without a name. So a feature of one raw feature of numbers is computed for values
@@ -29,29 +29,26 @@ def describe_preprocessing(transform_graph: str, takes: Sequence[TensorSpec]) ->
     place, as minimum and extent do for `scale_to_0_1`) follow to six digits.
 
     Args:
-        transform_graph: folder of a TransformGraph artifact.
+        graph: of the Transform before the Trainer.
         takes: the float model's inputs, which are transformed features.
 
     Raises:
         EdgeError: an input is no transformed feature.
     """
-    import tensorflow_transform as tft
-
-    graph, output = TransformGraph(transform_graph), tft.TFTransformOutput(transform_graph)
     unknown = [spec.name for spec in takes if spec.name not in graph.transformed]
     if unknown:
         raise EdgeError(
-            f"the model takes {unknown[0]!r}, the transform graph at {transform_graph} gives {', '.join(sorted(graph.transformed))}; "
+            f"the model takes {unknown[0]!r}, the transform graph at {graph.path} gives {', '.join(sorted(graph.transformed))}; "
             "give the transform_graph that the model was trained with"
         )
-    domains = {feature.name: feature for feature in output.transformed_metadata.schema.feature}
+    domains = {feature.name: feature for feature in graph.output.transformed_metadata.schema.feature}
     features = tuple(_transformed(graph, spec, domains[spec.name]) for spec in takes)
     needed = {source for feature in features for source in feature.sources}
-    schema = {feature.name: feature for feature in output.raw_metadata.schema.feature}
+    schema = {feature.name: feature for feature in graph.output.raw_metadata.schema.feature}
     return Preprocessing(
         features=features,
         raw_features=tuple(_raw(name, graph.raw[name], schema[name]) for name in sorted(needed)),
-        vocabularies=dict(sorted(_vocabularies(output))),
+        vocabularies=dict(sorted(_vocabularies(graph.output))),
     )
 
 

@@ -15,6 +15,8 @@ class TransformGraph:
     """A TransformGraph artifact.
 
     Attributes:
+        path: the artifact's folder.
+        output: TensorFlow Transform's own view of it.
         raw: TensorFlow's parsing spec of the raw features, by name.
         transformed: the same of the transformed features.
         layer: the graph as a function of a dict of raw features; leaves out what the given ones don't suffice for.
@@ -24,11 +26,11 @@ class TransformGraph:
         """Opens the artifact's folder."""
         import tensorflow_transform as tft
 
-        output = tft.TFTransformOutput(path)
-        self.raw: Mapping[str, Any] = output.raw_feature_spec()
-        self.transformed: Mapping[str, Any] = output.transformed_feature_spec()
-        self.layer: Any = output.transform_features_layer()
-        self._saved_model: str = output.transform_savedmodel_dir
+        self.path = path
+        self.output: Any = tft.TFTransformOutput(path)
+        self.raw: Mapping[str, Any] = self.output.raw_feature_spec()
+        self.transformed: Mapping[str, Any] = self.output.transformed_feature_spec()
+        self.layer: Any = self.output.transform_features_layer()
 
     def needed(self, wanted: Collection[str]) -> tuple[str, ...]:
         """The raw features that some transformed ones are made from, sorted."""
@@ -61,7 +63,7 @@ class TransformGraph:
         """The outputs in the graph's own body, which the layer hides in a call."""
         from tensorflow_transform.saved.saved_transform_io_v2 import SavedModelLoader
 
-        self._loader = SavedModelLoader(self._saved_model)  # whose graph lives as long as it
+        self._loader = SavedModelLoader(self.output.transform_savedmodel_dir)  # whose graph lives as long as it
         outputs: Mapping[str, Any] = self._loader.structured_outputs
         return outputs
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tfx_edge.components.tflite_exporter.preprocessing import describe_preprocessing
+from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.schemas import EdgeError, TensorSpec
 from tfx_edge.schemas.preprocessing import Preprocessing
 
@@ -92,7 +93,7 @@ def spec(name: str) -> TensorSpec:
 
 @pytest.fixture(scope="module")
 def told(graph: str) -> Preprocessing:
-    return describe_preprocessing(graph, [spec(name) for name in (*AFFINE, *OTHER)])
+    return describe_preprocessing(TransformGraph(graph), [spec(name) for name in (*AFFINE, *OTHER)])
 
 
 def test_scaling_is_told_by_what_the_data_has(told: Preprocessing) -> None:
@@ -135,17 +136,17 @@ def test_sources_domains_and_vocabularies_are_those_of_the_graph(told: Preproces
 
 
 def test_only_raw_features_that_the_model_needs_are_told(graph: str) -> None:
-    told = describe_preprocessing(graph, [spec("area")])
+    told = describe_preprocessing(TransformGraph(graph), [spec("area")])
     assert [f.name for f in told.raw_features] == ["mass", "ratio"]
 
 
 def test_a_graph_of_another_model_is_refused(graph: str) -> None:
     with pytest.raises(EdgeError, match="the model takes 'length', the transform graph at .* gives area, color_index, .*; give the"):
-        describe_preprocessing(graph, [TensorSpec(name="length", shape=(None, 1), dtype="float32")])
+        describe_preprocessing(TransformGraph(graph), [TensorSpec(name="length", shape=(None, 1), dtype="float32")])
 
 
 def test_the_same_graph_elsewhere_is_told_the_same(graph: str, told: Preprocessing, tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(graph, tmp_path / "elsewhere")
-    assert describe_preprocessing(str(tmp_path / "elsewhere"), [spec(name) for name in (*AFFINE, *OTHER)]) == told
+    assert describe_preprocessing(TransformGraph(str(tmp_path / "elsewhere")), [spec(name) for name in (*AFFINE, *OTHER)]) == told

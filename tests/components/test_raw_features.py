@@ -24,7 +24,7 @@ from tfx_edge.components.examples import batch_tensors, decode, raw_schema
 from tfx_edge.components.raw_features import golden_features, with_preprocessing
 from tfx_edge.components.tflite_exporter.executor import Executor as Exporter
 from tfx_edge.litert.runner import Runner
-from tfx_edge.optimize.raw_features import device_features
+from tfx_edge.optimize.raw_features import TransformGraph, device_features
 from tfx_edge.schemas import Budget, EdgeError, ExportConfig, GateConfig, GateReport, Manifest, Slice, Threshold
 from tfx_edge.schemas.artifact_types import EdgeReport
 
@@ -98,12 +98,12 @@ def quantized_inputs() -> bytes:
 
 def test_quantized_inputs_get_transforms_outputs_to_half_a_step(trained: SimpleNamespace) -> None:
     features = fed(trained.graph)
-    runner = Runner(with_preprocessing(quantized_inputs(), trained.graph.uri))
+    runner = Runner(with_preprocessing(quantized_inputs(), TransformGraph(trained.graph.uri)))
     have = runner(features)
     for name in penguins.FEATURES:
         want = (features[name] - features[name].mean()) / features[name].std()
         assert np.abs(have[f"{name}_out"].ravel() - want.ravel()).max() < 0.0251
-    golden = golden_features(quantized_inputs(), trained.graph.uri)
+    golden = golden_features(quantized_inputs(), TransformGraph(trained.graph.uri))
     assert {v.shape for v in golden.values()} == {(8,)}
     assert all(np.ptp(values) > 0.5 for values in runner(golden).values())
 
