@@ -36,7 +36,7 @@ def training_dataset(
     known = sorted(feature.name for feature in schema.feature)
     for name, what in [(label_key, "label"), *((name, "feature") for name in features)]:
         if name not in known:
-            fix = "set FineTuningConfig.label_key to one of these" if what == "label" else "name the model's inputs as the features"
+            fix = "set label_key to one of these" if what == "label" else "name the model's inputs as the features"
             raise EdgeError(f"{what} {name!r}: not among the transformed features {', '.join(known)}; {fix}")
     sources = example_sources.split_sources(examples, split, schema)
     dataset = functools.reduce(tf.data.Dataset.concatenate, (_read(source, {*features, label_key}) for source in sources)).unbatch()

@@ -18,7 +18,7 @@ from tfx_edge.litert.backends.litert import statistics as _statistics
 from tfx_edge.litert.float_ops import check_integer_only, float_ops, size_reason
 from tfx_edge.litert.recipes import block_size, recipe
 from tfx_edge.litert.runner import Runner
-from tfx_edge.litert.signatures import signatures
+from tfx_edge.litert.signatures import check_io_type, signatures
 from tfx_edge.litert.weights import check_weights, sharing_operators, undivided_operators
 from tfx_edge.schemas import EdgeError, QuantizationConfig, QuantizationPlan, TensorRanges
 
@@ -57,10 +57,10 @@ def make_plan(
     if config.backend == "auto" and plan.recipe:
         by_converter = plan.model_copy(update={"backend": "converter", "recipe": ()})
         plans = (plan, by_converter)
-        chosen, reason, quantized = choose(float_model, plans, lambda each: _tried(float_model, each, ranges), ranges, examples)
+        chosen, reason, quantized = choose(float_model, plans, lambda each: apply_plan(float_model, each, ranges), ranges, examples)
         plan = chosen.model_copy(update={"backend_reason": reason})
     else:
-        quantized = _tried(float_model, plan, ranges)
+        quantized = apply_plan(float_model, plan, ranges)
     return _described(plan, float_model, quantized)
 
 
@@ -78,20 +78,9 @@ def make_trained_plan(float_model: bytes, quantized: bytes, config: Quantization
     check_weights(float_model, config.scheme)
     Runner(quantized, name="the model after quantization-aware training")
     plan = QuantizationPlan(config=config, method="qat", recipe=(), float_ops=(), float_model_digest=inspect.digest(float_model))
-    _check_integer_only(quantized, plan)
-    return _described(plan, float_model, quantized)
-
-
-def _tried(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges | None) -> bytes:
-    """What a plan makes of the model, unless the config demands more."""
-    quantized = apply_plan(float_model, plan, ranges)
-    _check_integer_only(quantized, plan)
-    return quantized
-
-
-def _check_integer_only(quantized: bytes, plan: QuantizationPlan) -> None:
-    if plan.config.integer_only:
+    if config.integer_only:
         check_integer_only(quantized, tuple(float_ops(quantized, plan)))
+    return _described(plan, float_model, quantized)
 
 
 def _described(plan: QuantizationPlan, float_model: bytes, quantized: bytes) -> QuantizationPlan:
@@ -145,7 +134,8 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
 
     Raises:
         EdgeError: the plan is for another model; scheme `int8` without calibrated ranges, or without one of a tensor; a weight
-            is NaN or doesn't fit its operator's scheme; the backend can't do what the plan asks, or LiteRT can't load what comes of it.
+            is NaN or doesn't fit its operator's scheme; the backend can't do what the plan asks, or LiteRT can't load what comes of it;
+            inputs or outputs that aren't of the config's `io_type`, or `integer_only` and a float tensor is left.
     """
     check_fits(float_model, plan)
     if plan.method == "qat":
@@ -154,12 +144,24 @@ def apply_plan(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges 
     if plan.backend == "converter":
         quantized = converter.quantize(float_model, plan.config, ranges)
     elif plan.recipe:
-        statistics = _statistics(float_model, ranges) if plan.config.needs_ranges else None
-        quantized = litert.quantize(float_model, plan.config, plan.recipe, statistics)
+        quantized = _by_recipe(float_model, plan, ranges)
     else:
         return float_model
     _check_loads(quantized, plan.config.scheme, ranges)
+    check_io_type(float_model, quantized, plan.config.io_type)
+    if plan.config.integer_only:
+        check_integer_only(quantized, tuple(float_ops(quantized, plan)))
     return quantized
+
+
+def _by_recipe(float_model: bytes, plan: QuantizationPlan, ranges: TensorRanges | None) -> bytes:
+    statistics = _statistics(float_model, ranges) if plan.config.needs_ranges else None
+    try:
+        return litert.quantize(float_model, plan.config, plan.recipe, statistics)
+    except EdgeError as error:
+        if plan.recipe == recipe(plan.config, sharing_operators(float_model), _undivided(float_model, plan.config)):
+            raise
+        raise EdgeError(f"{error}; the plan's recipe isn't what its config gives: mend plan.json, or run Quantizer again") from error
 
 
 def _check_loads(quantized: bytes, scheme: str, ranges: TensorRanges | None) -> None:

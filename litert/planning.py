@@ -1,7 +1,7 @@
 """The whole way from a config to a plan: search, ranges, corrections, recipe; and from the plan to the flatbuffer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -73,7 +73,11 @@ def plan_quantization(
             "warnings": tuple(warnings),
         }
     )
-    return Planned(plan, corrected.ranges, corrected.constants), found
+    planned = Planned(plan, corrected.ranges, corrected.constants)
+    unwatched = evaluate.unwatched(carry_out(candidates.float_model, planned)) if found and evaluate else None
+    if unwatched:
+        planned = replace(planned, plan=plan.model_copy(update={"warnings": (*plan.warnings, unwatched)}))
+    return planned, found
 
 
 def carry_out(float_model: bytes, planned: Planned) -> bytes:

@@ -11,7 +11,7 @@ from tfx_edge.litert.fields import shape, text
 from tfx_edge.litert.packing import pack
 from tfx_edge.litert.quantization import STRING
 from tfx_edge.litert.schema_names import names
-from tfx_edge.schemas import Signature, TensorSpec
+from tfx_edge.schemas import EdgeError, Signature, TensorSpec
 
 _DTYPES = names(schema.TensorType)
 
@@ -50,6 +50,22 @@ def rename_signature(model: bytes, signature: str, inputs: Mapping[str, str], ou
         for tensor in tensors:
             tensor.name = new[tensor.name.decode()].encode()
     return pack(parsed)
+
+
+def check_io_type(float_model: bytes, quantized: bytes, io_type: str) -> None:
+    """Checks that every input and output that is float32 in a float flatbuffer has the type in the quantized one that was asked for.
+
+    Raises:
+        EdgeError: one has another; the text has its name and both types.
+    """
+    before, now = signatures(float_model), signatures(quantized)
+    for name, signature in before.items():
+        for was, spec in zip((*signature.inputs, *signature.outputs), (*now[name].inputs, *now[name].outputs), strict=True):
+            if was.dtype == "float32" and spec.dtype != io_type:
+                raise EdgeError(
+                    f"io_type {io_type!r}, but {spec.name!r} of the quantized model is {spec.dtype}; if plan.json was changed by hand, run "
+                    "Quantizer again, otherwise set another io_type"
+                )
 
 
 def quantization(tensor: Any) -> tuple[tuple[float, ...], tuple[int, ...], int]:

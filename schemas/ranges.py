@@ -7,6 +7,8 @@ from pydantic import Field
 
 from tfx_edge.schemas.config import Config
 
+_PERCENTILE = 99.99
+
 RangeMethod = Literal["min_max", "moving_average", "percentile", "mse", "entropy"]
 
 METHODS = (
@@ -21,13 +23,17 @@ class RangeRule(Config):
 
     tensor: str = Field(min_length=1, description="Regular expression found in the tensor's name in the float flatbuffer.")
     method: RangeMethod = Field(description=METHODS)
-    percentile: float = Field(default=99.99, gt=50, le=100, description="percentile: see RangeConfig.")
+    percentile: float = Field(default=_PERCENTILE, gt=50, le=100, description="percentile: see RangeConfig.")
 
     def check(self) -> None:
         try:
             re.compile(self.tensor)
         except re.error as error:
             raise ValueError(f"tensor {self.tensor!r} isn't a regular expression: {error}") from None
+        if self.method != "percentile" and self.percentile != _PERCENTILE:
+            raise ValueError(
+                f"percentile {self.percentile} with method {self.method!r}, which has none; set method 'percentile', or leave it out"
+            )
 
 
 class RangeConfig(Config):
@@ -35,7 +41,7 @@ class RangeConfig(Config):
 
     method: RangeMethod = Field(default="min_max", description=METHODS)
     percentile: float = Field(
-        default=99.99,
+        default=_PERCENTILE,
         gt=50,
         le=100,
         description="percentile: this many percent of the values lie below the range's end, and as many above its start.",
@@ -55,7 +61,8 @@ class RangeConfig(Config):
 
     def rule(self, tensor: str) -> RangeRule:
         """What applies to a tensor."""
-        own = RangeRule(tensor=".*", method=self.method, percentile=self.percentile)
+        percentile = self.percentile if self.method == "percentile" else _PERCENTILE
+        own = RangeRule(tensor=".*", method=self.method, percentile=percentile)
         return next((rule for rule in reversed(self.rules) if re.search(rule.tensor, tensor)), own)
 
 

@@ -1,6 +1,7 @@
 """What is known of a record before it is sampled: that it has what the schema promises, its stratum, its extremes."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -127,8 +128,10 @@ def _stratum(features: "tf.train.Features.FeatureEntry", name: str) -> str:
         feature = features[name]
         field = feature.WhichOneof("kind")
         values = [text(value, field) for value in getattr(feature, field).value] if field else []
-        if values:
+        if values and (field != "bytes_list" or (len(values) == 1 and not values[0].startswith("["))):
             return ", ".join(values)
+        if values:
+            return json.dumps(values, ensure_ascii=False)  # texts: no single one reads as several
     raise EdgeError(
         f"stratify_by {name!r}: an example has no value of it; mend the data or Transform's preprocessing_fn, "
         "so that every example has one, or stratify by another feature"
@@ -139,4 +142,4 @@ def text(value: int | float | bytes, field: str) -> str:
     """A value of a tf.Example's `field` as text."""
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
-    return str(np.float32(value)) if field == "float_list" else str(value)
+    return str(np.float32(value) + np.float32(0)) if field == "float_list" else str(value)  # -0 and 0 are one value

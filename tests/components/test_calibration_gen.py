@@ -52,10 +52,11 @@ def test_strata_are_counted_by_value_and_proportional(records: list[bytes], tmp_
     ("values", "strata"),
     [
         ([[b"cat"], [b"d\xc3\xb6g"], [b"\xff"]], {"cat", "dög", "\\xff"}),
+        ([[b"a, b"], [b"a", b"b"], [b'["a", "b"]']], {"a, b", '["a", "b"]', '["[\\"a\\", \\"b\\"]"]'}),
         ([[0.1], [0.5], [-2.0]], {"0.1", "0.5", "-2.0"}),
         ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], {"1, 0, 0", "0, 1, 0", "0, 0, 1"}),
     ],
-    ids=["text", "float", "one-hot"],
+    ids=["text", "texts", "float", "one-hot"],
 )
 def test_any_feature_can_stratify(values: list[Any], strata: set[str], tmp_path: Path) -> None:
     records = encode([{"group": values[i % 3], "n": [i]} for i in range(30)])
@@ -63,6 +64,12 @@ def test_any_feature_can_stratify(values: list[Any], strata: set[str], tmp_path:
     config = CalibrationConfig(strategy="stratified", stratify_by="group", num_examples=9)
     output = run(tmp_path, [records], config, schema(group=(kind, None), n=("INT",)))
     assert summary(output).strata == dict.fromkeys(strata, 3)
+
+
+def test_zero_and_minus_zero_are_one_stratum(tmp_path: Path) -> None:
+    records = encode([{"group": [(0.0, -0.0, 1.0)[i % 3]], "n": [i]} for i in range(30)])
+    config = CalibrationConfig(strategy="stratified", stratify_by="group", num_examples=9)
+    assert summary(run(tmp_path, [records], config, schema(group=("FLOAT",), n=("INT",)))).strata == {"0.0": 6, "1.0": 3}
 
 
 def test_the_artifact_explains_itself_to_tfx(records: list[bytes], tmp_path: Path) -> None:

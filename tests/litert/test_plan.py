@@ -308,8 +308,34 @@ def test_an_operator_that_a_person_took_out_of_the_recipe_stays_float(scalar_mod
 def test_a_recipe_that_litert_quantizer_does_not_understand_is_refused(image_model: bytes) -> None:
     plan = make_plan(image_model, CONFIGS[2])
     broken = plan.model_copy(update={"recipe": ({"regex": ".*", "operation": "FLY", "algorithm_key": "min_max_uniform_quantize"},)})
-    with pytest.raises(EdgeError, match="litert-quantizer can't quantize the model: .*"):
+    with pytest.raises(EdgeError, match="litert-quantizer can't quantize the model: .*; the plan's recipe isn't what its config gives"):
         apply_plan(image_model, broken)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"io_type": "int8"}, "io_type 'int8', but 'image' of the quantized model is float32"),
+        ({"io_type": "int8", "integer_only": True, "granularity": "channel"}, "io_type 'int8'"),
+    ],
+)
+def test_a_promise_that_a_person_put_into_the_plan_is_not_taken_on_trust(
+    image_model: bytes, images: dict[str, Any], change: dict[str, Any], text: str
+) -> None:
+    plan, ranges, _ = quantize(image_model, INT8, images)
+    edited = json.loads(plan.to_json())
+    edited["config"] |= change
+    with pytest.raises(EdgeError, match=text):
+        apply_plan(image_model, QuantizationPlan.from_json(json.dumps(edited)), ranges)
+
+
+def test_a_plan_that_promises_integers_alone_and_keeps_a_float_operator_is_refused(scalar_model: bytes, scalars: dict[str, Any]) -> None:
+    plan, ranges, _ = quantize(scalar_model, FULL_INT8, scalars)
+    left = {"regex": ".*", "operation": "CONCATENATION", "algorithm_key": "no_quantize"}
+    promising = plan.config.model_copy(update={"integer_only": True})
+    apply_plan(scalar_model, plan.model_copy(update={"config": promising}), ranges)
+    with pytest.raises(EdgeError, match="integer_only, but CONCATENATION"):
+        apply_plan(scalar_model, plan.model_copy(update={"config": promising, "recipe": (*plan.recipe, left)}), ranges)
 
 
 def test_16_bit_activations_are_nearer_to_float_than_8_bit_ones(image_model: bytes, images: dict[str, Any]) -> None:
