@@ -68,7 +68,8 @@ def edge_stage(
     Args:
         trainer: has the float model as output `model`, a Trainer or a ModelImporter; it is also the baseline of the gate.
         transform: has `transformed_examples` and `transform_graph`.
-        gate: what the edge model must keep to be blessed.
+        gate: what the edge model must keep to be blessed. Where signatures are exported and the gate names none it judges
+            `serving_default`, or the first of them.
         calibration: see `Techniques`.
         distillation: see `Techniques`.
         low_rank: see `Techniques`.
@@ -146,6 +147,9 @@ def wire_tail(
         module_path=module_path if trains else None,
     )
     components.append(_named(quantizer, name))
+    conversion = techniques.quantization.conversion
+    if conversion.signatures and gate.signature is None:  # the baseline has it, and may have others
+        gate = gate.model_copy(update={"signature": conversion.main_signature})
     gated = wire_gate(trainer, transform, quantizer, gate, export, name)
     gated[:0] = components
     return gated

@@ -30,6 +30,16 @@ class ConversionConfig(Config):
         "no such model, since LiteRT alone can't run it.",
     )
 
+    @property
+    def main_signature(self) -> str:
+        """The signature that apps call, and that labels, metadata and golden vectors are of: `serving_default`, or the first one named.
+
+        >>> from tfx_edge.schemas import ConversionConfig
+        >>> ConversionConfig(signatures=("encode", "decode")).main_signature
+        'encode'
+        """
+        return "serving_default" if not self.signatures or "serving_default" in self.signatures else self.signatures[0]
+
     def check(self) -> None:
         twice = [name for name in self.signatures if self.signatures.count(name) > 1]
         if twice:

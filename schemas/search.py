@@ -98,6 +98,8 @@ class SearchConfig(Config):
     def check(self) -> None:
         if self.techniques.quantization.accuracy_target is not None:
             raise ValueError("techniques.quantization.accuracy_target: this search keeps to its own threshold; leave it out")
+        if self.techniques.quantization.conversion.signatures:
+            raise ValueError("techniques.quantization.conversion.signatures: a trial changes the Keras model itself; leave them out")
         if not self.space and not self.optional:
             raise ValueError("space and optional are empty, so there is one trial; name what to search")
         self._check_threshold()

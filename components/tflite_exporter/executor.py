@@ -14,7 +14,7 @@ from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.components.tflite_exporter.bundle import make_bundle
 from tfx_edge.components.tflite_exporter.lineage import folder_digest, run_info, toolchain
-from tfx_edge.components.tflite_exporter.manifest import build_manifest, labelled_output, main_signature
+from tfx_edge.components.tflite_exporter.manifest import build_manifest, labelled_output
 from tfx_edge.components.tflite_exporter.preprocessing import describe_preprocessing
 from tfx_edge.litert.plan import check_fits, make_plan
 from tfx_edge.litert.planning import Planned, carry_out
@@ -45,7 +45,7 @@ class Executor(BaseExecutor):
         conversion = _conversion(config, found[0].plan.config if found else None)
         source = artifact_utils.get_single_instance(input_dict[keys.FLOAT_MODEL])
         models, name = float_models.load_signatures([source], graphs, conversion.signatures), f"the model at {source.uri}"
-        signature = main_signature(conversion)
+        signature = conversion.main_signature
         main = models[signature]
         labelled_output(config, main.signature)  # before what takes long
         preprocessing = describe_preprocessing(graph, main.signature.inputs) if graph and not conversion.signatures else None

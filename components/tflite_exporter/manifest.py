@@ -4,20 +4,15 @@ from typing import Any
 
 from tfx_edge.litert import inspect
 from tfx_edge.litert.planning import Planned
-from tfx_edge.litert.runner import SIGNATURE, Runner
+from tfx_edge.litert.runner import Runner
 from tfx_edge.litert.signatures import signatures
-from tfx_edge.schemas import ConversionConfig, EdgeError, ExportConfig, Manifest, Signature, TensorRanges, TensorSpec
+from tfx_edge.schemas import EdgeError, ExportConfig, Manifest, Signature, TensorRanges, TensorSpec
 from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata
 from tfx_edge.schemas.preprocessing import Preprocessing
 
 LABEL_FILE = "labels.txt"
 _UNCHANGED = Normalization(mean=(0.0,), std=(1.0,))
-
-
-def main_signature(conversion: ConversionConfig) -> str:
-    """The signature that apps call, and that labels, metadata and golden vectors are of: `serving_default`, or the first one named."""
-    return SIGNATURE if not conversion.signatures or SIGNATURE in conversion.signatures else conversion.signatures[0]
 
 
 def labelled_output(config: ExportConfig, signature: Signature) -> str | None:
@@ -138,7 +133,7 @@ def build_manifest(
         plan_digest=plan_digest,
         scheme=planned.plan.config.scheme,
         features=config.features,
-        signature=found[main_signature(planned.plan.config.conversion)],
+        signature=found[planned.plan.config.conversion.main_signature],
         signatures=dict(sorted(found.items())),
         preprocessing=preprocessing,
         targets=tuple(target if isinstance(target, str) else target.resolve().name for target in config.targets),

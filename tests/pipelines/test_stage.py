@@ -14,6 +14,7 @@ from tfx_edge.schemas import (
     Between,
     CalibrationConfig,
     ClusteringConfig,
+    ConversionConfig,
     DistillationConfig,
     EdgeError,
     ExportConfig,
@@ -175,3 +176,21 @@ class NoExamples:
 
     def __init__(self, transform: Transform) -> None:
         self.id, self.inputs, self.outputs = "Mine", {}, transform.outputs
+
+
+@pytest.mark.parametrize(
+    ("signatures", "own", "judged"),
+    [((), None, None), (("encode",), None, "encode"), (("a", "serving_default"), None, "serving_default"), (("a", "b"), "b", "b")],
+)
+def test_the_gate_judges_the_signature_that_is_exported(
+    upstream: tuple[Trainer, Transform], signatures: tuple[str, ...], own: str | None, judged: str | None
+) -> None:
+    quantization = QuantizationConfig(scheme="dynamic_range", conversion=ConversionConfig(signatures=signatures))
+    stage = edge_stage(*upstream, gate=GATE.model_copy(update={"signature": own}), quantization=quantization)
+    assert GateConfig.from_json(stage[-1].exec_properties["config"]).signature == judged
+
+
+def test_a_search_refuses_signatures_before_anything_runs() -> None:
+    techniques = Techniques(quantization=QuantizationConfig(scheme="float16", conversion=ConversionConfig(signatures=("a",))))
+    with pytest.raises(EdgeError, match="conversion.signatures: a trial changes the Keras model"):
+        SearchConfig(techniques=techniques, space={"pruning": Between(low=0, high=1)}, label_key="label", threshold=GATE.thresholds[0])
