@@ -8,10 +8,9 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
-from tfx_edge.litert import inspect
-from tfx_edge.litert.quantization import STRING
+from tfx_edge.litert.made_up import made_up
 from tfx_edge.litert.runner import Runner
-from tfx_edge.schemas import EdgeError, TensorRanges, TensorSpec
+from tfx_edge.schemas import EdgeError, TensorRanges
 
 _RELATIVE = 1e-5  # of the largest value of a float output: another order of the same additions
 _SLACK = 4  # times as far as LiteRT's two implementations here are from each other
@@ -30,13 +29,13 @@ def golden_vectors(
 
     The tolerance of an output is four times what lies between LiteRT's XNNPACK kernels and its plain reference kernels on the same
     inputs: a device has kernels of its own, which round elsewhere. It is at least one step of a quantized output, or 1e-5 of the
-    largest value of a float one.
+    largest finite value of a float one. Other integers, such as a class, have none, and NaN and infinity must be where they are.
 
     Args:
         model: the flatbuffer.
         signature: the one that is run; None for `serving_default` or the only one.
         examples: `[n, ...]` real values by feature name, of which the first are taken; None makes inputs up.
-        ranges: calibrated; float inputs that are made up lie within theirs, others are standard normal.
+        ranges: calibrated; inputs that are made up lie within theirs, see `made_up`.
         runs: how many times the model is run, each with one batch of the size that it is fixed to, or with one example.
         seed: of what is made up.
 
@@ -48,7 +47,7 @@ def golden_vectors(
     """
     runner = Runner(model, signature=signature)
     batch = runner.batch_size or 1
-    made = _made_up(model, runner, ranges, runs * batch, seed) if examples is None else {n: v[: runs * batch] for n, v in examples.items()}
+    made = made_up(model, runner, ranges, runs * batch, seed) if examples is None else {n: v[: runs * batch] for n, v in examples.items()}
     raw = runner.raw_inputs(made, "the golden inputs")
     whole = len(next(iter(raw.values()))) // batch
     if whole == 0:
@@ -57,39 +56,16 @@ def golden_vectors(
     key = runner.entry.signature
     outputs = _run(model, key, inputs, OpResolverType.AUTO)
     plain = _run(model, key, inputs, OpResolverType.BUILTIN_REF)
+    quantized = {spec.name for spec in runner.signature.outputs if spec.scale is not None}
     arrays: dict[str, Any] = {"signature": np.array(key)}
     for name in sorted(inputs):
         arrays[f"input:{name}"] = inputs[name]
     for name in sorted(outputs):
         arrays[f"output:{name}"] = outputs[name]
-        arrays[f"tolerance:{name}"] = np.array(_tolerance(outputs[name], plain[name]))
+        arrays[f"tolerance:{name}"] = np.array(_tolerance(outputs[name], plain[name], quantized=name in quantized))
     content = BytesIO()
     np.savez_compressed(content, **arrays)
     return content.getvalue()
-
-
-def _made_up(model: bytes, runner: Runner, ranges: TensorRanges | None, count: int, seed: int) -> dict[str, NDArray[Any]]:
-    generator = np.random.default_rng(seed)
-    graph = inspect.parse(model).subgraphs[runner.entry.subgraph]
-    made = {}
-    for spec in runner.signature.inputs:
-        tensor = graph.tensors[runner.entry.inputs[spec.name]].name.decode()
-        known = ranges.ranges.get(tensor) if ranges else None
-        shape = (count, *(size or 1 for size in spec.shape[1:]))
-        made[spec.name] = _values(spec, shape, (known.min, known.max) if known else None, generator)
-    return made
-
-
-def _values(spec: TensorSpec, shape: tuple[int, ...], known: tuple[float, float] | None, generator: np.random.Generator) -> NDArray[Any]:
-    if spec.dtype == STRING:
-        return np.full(shape, b"", object)
-    if spec.scale is not None and spec.zero_point is not None:
-        info = np.iinfo(spec.dtype)
-        known = (spec.scale * (info.min - spec.zero_point), spec.scale * (info.max - spec.zero_point))
-    elif np.dtype(spec.dtype).kind != "f":
-        return generator.integers(0, 2, shape).astype(spec.dtype)  # an index of any table, and a truth value
-    values: NDArray[Any] = generator.normal(size=shape) if known is None else generator.uniform(*known, shape)
-    return values.astype(np.float32)
 
 
 def _run(model: bytes, signature: str, inputs: Mapping[str, NDArray[Any]], kernels: OpResolverType) -> dict[str, NDArray[Any]]:
@@ -104,10 +80,11 @@ def _run(model: bytes, signature: str, inputs: Mapping[str, NDArray[Any]], kerne
     return {name: np.stack([step[name] for step in steps]) for name in steps[0]}
 
 
-def _tolerance(output: NDArray[Any], plain: NDArray[Any]) -> float:
+def _tolerance(output: NDArray[Any], plain: NDArray[Any], *, quantized: bool) -> float:
     if output.dtype.kind not in "iuf":
         return 0.0
-    apart = np.abs(output.astype(np.float64) - plain.astype(np.float64))
-    between = float(np.nanmax(apart, initial=0))
-    least = 1.0 if output.dtype.kind in "iu" else _RELATIVE * float(np.nanmax(np.abs(output), initial=0))
-    return max(_SLACK * between, least)
+    finite = np.isfinite(output) & np.isfinite(plain)  # NaN and infinity have to be where they are
+    there = np.abs(output[finite].astype(np.float64))
+    apart = np.abs(output[finite].astype(np.float64) - plain[finite].astype(np.float64))
+    least = _RELATIVE * float(np.max(there, initial=0)) if output.dtype.kind == "f" else float(quantized)
+    return max(_SLACK * float(np.max(apart, initial=0)), least)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tfx_edge.litert import inspect
 from tfx_edge.litert.entry import SIGNATURE, Entry, find_entry
 from tfx_edge.litert.quantization import STRING, dequantize, no_rows, quantize, to_input, to_real
+from tfx_edge.litert.signatures import signatures
 from tfx_edge.schemas import EdgeError, Signature, TensorSpec
 
 # Of inputs in one step. A layer's output is about as large, so it stays in the processor's cache (MobileNet 0.25 predicts a
@@ -174,8 +175,16 @@ class Runner:
                 )
             interpreter._interpreter.AllocateTensors(self.entry.subgraph)
         except (RuntimeError, ValueError) as error:
-            raise _cannot_load(self._model, self._name, error) from error
+            raise _cannot_load(self._model, self._name, error, self._open_dimensions()) from error
         return interpreter
+
+    def _open_dimensions(self) -> str:
+        """What may be the reason that a graph can't be laid out: LiteRT first takes 1 for every dimension that is open."""
+        found = signatures(self._model).get(self.entry.signature)
+        for spec in found.inputs if found else ():
+            if None in spec.shape[1:]:
+                return f"; its input {spec.name!r} is {list(spec.shape)}: give all but the batch a size in the model, LiteRT takes 1 here"
+        return ""
 
     @contextmanager
     def _blamed(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[None]:
@@ -196,8 +205,8 @@ def _entry(model: bytes, signature: str | None, name: str) -> Entry:
         raise _cannot_load(model, name, error) from error
 
 
-def _cannot_load(model: bytes, name: str, error: Exception) -> EdgeError:
-    return EdgeError(f"{name} ({len(model)} bytes): LiteRT can't load it: {_one_line(error)}")
+def _cannot_load(model: bytes, name: str, error: Exception, why: str = "") -> EdgeError:
+    return EdgeError(f"{name} ({len(model)} bytes): LiteRT can't load it: {_one_line(error)}{why}")
 
 
 def _signature(interpreter: Interpreter, key: str, name: str) -> Signature:

@@ -27,6 +27,7 @@ from tfx_edge.schemas.low_rank import EnergyRank, LayerFactorization, LowRankCon
 from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata
 from tfx_edge.schemas.operators import LayerOperators, OperatorCost, OperatorsReport, OperatorTotals, SourceLayer
 from tfx_edge.schemas.optimizers import Adam, AdamW, ConstantRate, CosineRate, ExponentialRate, GradientClipping, RmsProp, Sgd, StepRate
+from tfx_edge.schemas.package_run import PackageRun, RecordedArtifact, TaskRecord
 from tfx_edge.schemas.preparation import LeftLayer, PreparationReport, Rewrite
 from tfx_edge.schemas.preprocessing import Preprocessing, RawFeature, TransformedFeature
 from tfx_edge.schemas.pruning import (
@@ -138,6 +139,7 @@ __all__ = [
     "OperatorsReport",
     "OutputDrift",
     "OverlapCounts",
+    "PackageRun",
     "PairedMean",
     "PairedStatistics",
     "Phase",
@@ -153,6 +155,7 @@ __all__ = [
     "RangeConfig",
     "RangeRule",
     "RawFeature",
+    "RecordedArtifact",
     "Regularization",
     "Rewrite",
     "RmsProp",
@@ -180,6 +183,7 @@ __all__ = [
     "Target",
     "TargetProfile",
     "TargetReport",
+    "TaskRecord",
     "Techniques",
     "TensorMetadata",
     "TensorRange",

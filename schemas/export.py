@@ -1,6 +1,7 @@
 """TFLiteExporter: how the flatbuffer is made, and the manifest that goes with it."""
 
 import re
+import unicodedata
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -69,6 +70,13 @@ class ExportConfig(Config):
     @classmethod
     def _have_a_line_each(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
         return checked_labels(labels)
+
+    @field_validator("name", "description", "version", "author")
+    @classmethod
+    def _is_one_line(cls, text: str) -> str:
+        if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
+            raise ValueError("expected one line of text without control characters, since apps and terminals show it as it is")
+        return text
 
     @field_validator("license")
     @classmethod

@@ -72,6 +72,43 @@ def test_real_examples_become_the_inputs_and_made_up_ones_lie_in_the_calibrated_
         assert arrays["input:x"].min() >= 100 and arrays["input:x"].max() <= 101
 
 
+def with_output(golden, change):
+    with np.load(io.BytesIO(golden)) as read:
+        arrays = dict(read)
+    changed = io.BytesIO()
+    np.savez(changed, **{**arrays, "output:y": change(arrays["output:y"])})
+    return changed.getvalue()
+
+
+def test_infinite_outputs_leave_the_finite_ones_a_tolerance_and_keep_their_places():
+    x, zero, y = (Tensor(name, "float32", (None, 4)) for name in ("x", "zero", "y"))
+    ops = (
+        Op("RELU", (x,), (zero,)),
+        Op("DIV", (Tensor("one", "float32", (1,), value=np.ones(1, np.float32)), zero), (y,), schema.DivOptionsT()),
+    )
+    model = pack([Graph("serving_default", (x,), (y,), ops)])
+    golden = golden_vectors(model)
+    with np.load(io.BytesIO(golden)) as arrays:
+        assert np.isinf(arrays["output:y"]).any() and np.isfinite(arrays["output:y"]).any() and np.isfinite(arrays["tolerance:y"])
+    assert selftest(model, golden)[0].passed
+    for change in (
+        lambda y: np.where(np.isinf(y), -y, y),
+        lambda y: np.where(np.isinf(y), y, y * 1.01),
+        lambda y: np.where(np.isinf(y), 0, y),
+    ):
+        assert not selftest(model, with_output(golden, change))[0].passed
+
+
+def test_a_class_may_not_be_one_off():
+    x, y = Tensor("x", "float32", (None, 4)), Tensor("y", "int64", (None,))
+    op = Op("ARG_MAX", (x, Tensor("axis", "int32", (), value=np.int32(1))), (y,), schema.ArgMaxOptionsT())
+    op.options.outputType = schema.TensorType.INT64
+    model = pack([Graph("serving_default", (x,), (y,), (op,))])
+    golden = golden_vectors(model)
+    assert selftest(model, golden)[0].passed
+    assert not selftest(model, with_output(golden, lambda y: y + 1))[0].passed
+
+
 @pytest.mark.parametrize("golden", [b"", b"PK\x03\x04 no archive", golden_vectors(dense())[:-30]])
 def test_golden_vectors_that_cannot_be_read_are_an_error_and_no_pass(golden):
     with pytest.raises(SelfTestError, match="golden.npz"):

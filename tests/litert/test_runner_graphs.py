@@ -280,3 +280,11 @@ def test_inputs_are_shown_as_the_model_holds_them() -> None:
     raw = Runner(pack([Graph("serving_default", (x,), (y,), ops)])).raw_inputs({"x": np.array([-1.0, 0.0, 0.75, 1e9])})
     np.testing.assert_array_equal(raw["x"], np.int8([[1], [3], [5], [127]]))
     assert raw["x"].dtype == np.int8
+
+
+def test_an_open_dimension_beside_the_batch_is_named_where_litert_cannot_lay_out_the_graph() -> None:
+    x, y = Tensor("x", "float32", (None, None)), Tensor("y", "float32", (None, 2))
+    weights = Tensor("w", "float32", (2, 6), value=np.ones((2, 6), np.float32))
+    dense = Op("FULLY_CONNECTED", (x, weights, None), (y,), schema.FullyConnectedOptionsT())
+    with pytest.raises(EdgeError, match=r"can't load it: .*; its input 'x' is \[None, None\]: give all but the batch a size"):
+        Runner(pack([Graph("serving_default", (x,), (y,), (dense,))]))

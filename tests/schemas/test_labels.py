@@ -43,3 +43,11 @@ def test_spdx_expressions_are_taken(expression: str) -> None:
 def test_other_words_for_a_licence_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^ExportConfig.license: got .*expected an SPDX expression"):
         ExportConfig(license=text)
+
+
+@pytest.mark.parametrize("field", ["name", "description", "version", "author"])
+@pytest.mark.parametrize("text", ["a\0b", "two\nlines", "\x1b[31mred", "a\u2028b"])
+def test_texts_that_would_break_a_listing_or_end_a_c_string_are_refused(field: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^ExportConfig.{field}: got .*one line of text"):
+        ExportConfig(**{field: text})
+    assert ExportConfig(**{field: "Größe “90 %”, 数字"})
