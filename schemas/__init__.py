@@ -2,6 +2,7 @@
 
 from tfx_edge.schemas.accuracy import AccuracyTarget, SearchTrial
 from tfx_edge.schemas.augmentation import ImageAugmentation, SignalAugmentation, TextAugmentation
+from tfx_edge.schemas.beam import DataflowBeam, DirectBeam, PortableBeam
 from tfx_edge.schemas.calibration import (
     CalibrationConfig,
     CalibrationSummary,
@@ -22,6 +23,18 @@ from tfx_edge.schemas.export import ExportConfig, Manifest
 from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
 from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
 from tfx_edge.schemas.granularity import Block, Filters, MOfN, Unstructured, XnnpackLatency
+from tfx_edge.schemas.kubeflow import (
+    Accelerator,
+    ComponentConfig,
+    KubeflowConfig,
+    Parameter,
+    Resources,
+    Retry,
+    SecretEnv,
+    SecretVolume,
+    Toleration,
+    Volume,
+)
 from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.low_rank import EnergyRank, LayerFactorization, LowRankConfig, LowRankReport, MacBudget
 from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata
@@ -46,6 +59,7 @@ from tfx_edge.schemas.pruning import (
 from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan
 from tfx_edge.schemas.ranges import RangeConfig, RangeRule, TensorRange, TensorRanges
+from tfx_edge.schemas.schedules import Schedule, Schedules, Window
 from tfx_edge.schemas.schemes import SchemeRule
 from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
 from tfx_edge.schemas.selection import CandidateResult, SelectionConfig, SelectionReport
@@ -66,6 +80,7 @@ from tfx_edge.schemas.thresholds import Metric, Slice, Threshold
 from tfx_edge.schemas.training import BatchNormalization, EarlyStopping, FineTuningConfig, Phase, Regularization
 
 __all__ = [
+    "Accelerator",
     "AccuracyTarget",
     "AdaRound",
     "Adam",
@@ -82,6 +97,7 @@ __all__ = [
     "ClusteredLayer",
     "ClusteringConfig",
     "ClusteringReport",
+    "ComponentConfig",
     "Config",
     "ConfigError",
     "ConstantRate",
@@ -90,6 +106,8 @@ __all__ = [
     "CorrectedLayer",
     "CosineRate",
     "CrossLayerEqualization",
+    "DataflowBeam",
+    "DirectBeam",
     "DistillationConfig",
     "DistillationReport",
     "DriftLimit",
@@ -111,6 +129,7 @@ __all__ = [
     "GradientClipping",
     "ImageAugmentation",
     "Interval",
+    "KubeflowConfig",
     "LayerError",
     "LayerErrors",
     "LayerFactorization",
@@ -142,8 +161,10 @@ __all__ = [
     "PackageRun",
     "PairedMean",
     "PairedStatistics",
+    "Parameter",
     "Phase",
     "PolynomialDecay",
+    "PortableBeam",
     "PreparationReport",
     "Preprocessing",
     "PruningConfig",
@@ -157,14 +178,20 @@ __all__ = [
     "RawFeature",
     "RecordedArtifact",
     "Regularization",
+    "Resources",
+    "Retry",
     "Rewrite",
     "RmsProp",
     "RunInfo",
     "ScaledStudent",
+    "Schedule",
+    "Schedules",
     "SchemeRule",
     "SearchConfig",
     "SearchReport",
     "SearchTrial",
+    "SecretEnv",
+    "SecretVolume",
     "SelectionConfig",
     "SelectionReport",
     "SensitivityPoint",
@@ -191,10 +218,13 @@ __all__ = [
     "TensorSpec",
     "TextAugmentation",
     "Threshold",
+    "Toleration",
     "Toolchain",
     "TransformedFeature",
     "TrialResult",
     "Unstructured",
     "ValueMoments",
+    "Volume",
+    "Window",
     "XnnpackLatency",
 ]

@@ -1,5 +1,6 @@
 """The base of every config and document: frozen data, validated where it is made, with errors of one line."""
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -27,7 +28,7 @@ class Config(BaseModel):
         try:
             value = handler(data)
         except ValidationError as error:
-            raise ConfigError("; ".join(_describe(cls, e) for e in error.errors(include_url=False))) from None
+            raise ConfigError("; ".join(_describe(cls, e) for e in _one_a_value(error.errors(include_url=False), data))) from None
         if isinstance(data, dict):
             _refuse_coercion(cls, data)
         try:
@@ -69,6 +70,21 @@ def _refuse_coercion(cls: type[Config], data: dict[Any, Any]) -> None:
         types = {field.annotation, *get_args(field.annotation)} - {type(None)}
         if types & {int, float} and type(value) not in types:
             raise ConfigError(f"{cls.__name__}.{name}: got {value!r:.200}; input should be a number ({field.description})")
+
+
+def _one_a_value(errors: Sequence[Any], data: Any) -> list[Any]:
+    """Where a field takes several types, pydantic tells for each of them what is wrong with the field's value: those errors as one."""
+    merged: list[Any] = []
+    for error in errors:
+        field = error["loc"][0] if len(error["loc"]) == 2 and isinstance(data, dict) else None
+        last = merged[-1] if merged else None
+        if field is None or error["input"] is not data.get(field):
+            merged.append(error)
+        elif last is None or last["loc"] != (field,):
+            merged.append({**error, "loc": (field,)})
+        else:
+            last["msg"] += f", or {error['msg'].removeprefix('Input should be ')}"
+    return merged
 
 
 def _describe(cls: type[Config], error: Any) -> str:

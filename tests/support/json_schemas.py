@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-_TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+_CHARACTERS = st.characters(codec="utf-8")
+_TEXT = st.text(_CHARACTERS, max_size=8)
 _ANY = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | _TEXT, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
 
 
@@ -53,12 +54,17 @@ def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[
     return st.fixed_dictionaries(required, optional={name: value for name, value in properties.items() if name not in required})
 
 
+def _strings(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    least = schema.get("minLength", 0)
+    if "pattern" in schema:
+        return st.from_regex(schema["pattern"], alphabet=_CHARACTERS).filter(lambda text: len(text) >= least and "\n" not in text)
+    return st.text(_CHARACTERS, min_size=least, max_size=least + 8)
+
+
 _BY_TYPE = {
     "null": lambda schema, root: st.none(),
     "boolean": lambda schema, root: st.booleans(),
-    "string": lambda schema, root: st.text(
-        st.characters(codec="utf-8"), min_size=schema.get("minLength", 0), max_size=schema.get("minLength", 0) + 8
-    ),
+    "string": _strings,
     "integer": _integers,
     "number": _numbers,
     "array": _arrays,
