@@ -17,8 +17,12 @@ QUANTIZATION_PLAN = "quantization_plan"
 REPORT = "report"
 BEST_HYPERPARAMETERS = tfx_keys.BEST_HYPERPARAMETERS_KEY
 TUNER_RESULTS = tfx_keys.TUNER_RESULTS_KEY
-MODELS, BLESSINGS, REPORTS = "models", "blessings", "reports"  # of several candidates
 
 CONFIG = "config"
 MODEL_FN = "model_fn"
 MODULE_PATH = "module_path"
+
+
+def nth(key: str, n: int) -> str:
+    """The input of the n-th of several candidates."""
+    return f"{key}_{n}"

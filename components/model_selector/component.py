@@ -6,7 +6,7 @@ from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
-from tfx.types.channel import BaseChannel, Channel, union
+from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from tfx_edge.components import keys
@@ -16,19 +16,25 @@ from tfx_edge.schemas.artifact_types import EdgeReport
 
 
 class ModelSelectorSpec(ComponentSpec):
-    """Inputs, outputs and properties of ModelSelector."""
+    """Outputs and properties of ModelSelector, and no inputs; `_spec` makes those that a selector of so many candidates has."""
 
     PARAMETERS = {keys.CONFIG: ExecutionParameter(type=str)}
-    INPUTS = {
-        keys.MODELS: ChannelParameter(type=standard_artifacts.Model),
-        keys.BLESSINGS: ChannelParameter(type=standard_artifacts.ModelBlessing),
-        keys.REPORTS: ChannelParameter(type=EdgeReport),
-    }
+    INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
         keys.MODEL: ChannelParameter(type=standard_artifacts.Model),
         keys.BLESSING: ChannelParameter(type=standard_artifacts.ModelBlessing),
         keys.REPORT: ChannelParameter(type=EdgeReport),
     }
+
+
+def _spec(candidates: int) -> type[ModelSelectorSpec]:
+    """An input of its own for each artifact: an input of several channels is nothing that TFX compiles for Kubeflow."""
+    inputs = {
+        keys.nth(key, candidate): ChannelParameter(type=output.type)
+        for key, output in ModelSelectorSpec.OUTPUTS.items()
+        for candidate in range(candidates)
+    }
+    return type(ModelSelectorSpec.__name__, (ModelSelectorSpec,), {"INPUTS": inputs, "__module__": __name__})
 
 
 class ModelSelector(BaseComponent):
@@ -73,12 +79,11 @@ class ModelSelector(BaseComponent):
             raise EdgeError(
                 f"ModelSelector: {len(models)} models, {len(blessings)} blessings, {len(reports)} reports; give as many of each"
             )
+        several = {keys.MODEL: models, keys.BLESSING: blessings, keys.REPORT: reports}
         super().__init__(
-            ModelSelectorSpec(
+            _spec(len(models))(
                 **{
-                    keys.MODELS: union(models),
-                    keys.BLESSINGS: union(blessings),
-                    keys.REPORTS: union(reports),
+                    **{keys.nth(key, n): channel for key, channels in several.items() for n, channel in enumerate(channels)},
                     keys.CONFIG: config.to_json() if isinstance(config, SelectionConfig) else config,
                     keys.MODEL: Channel(type=standard_artifacts.Model),
                     keys.BLESSING: Channel(type=standard_artifacts.ModelBlessing),

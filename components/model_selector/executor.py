@@ -1,5 +1,6 @@
 """Models, blessings and reports in, one model and its blessing out."""
 
+import itertools
 from typing import Any
 
 from tfx.dsl.components.base.base_executor import BaseExecutor
@@ -23,7 +24,7 @@ class Executor(BaseExecutor):
         """Chooses and copies.
 
         Args:
-            input_dict: `models`, `blessings` and `reports`, in any order; a blessing and a report name the model that they are of.
+            input_dict: `model_0`, `blessing_0`, `report_0`, `model_1` and so on; a blessing and a report name the model that they are of.
             output_dict: `model`, `report` with `selection.json`, and last `blessing`.
             exec_properties: `config`, the JSON of a `SelectionConfig`.
 
@@ -31,15 +32,20 @@ class Executor(BaseExecutor):
             EdgeError: a model has no blessing or no report, these contradict each other, or the candidates can't be compared.
         """
         config = SelectionConfig.from_json(exec_properties[keys.CONFIG])
-        blessings, reports = (_by_model(input_dict[key]) for key in (keys.BLESSINGS, keys.REPORTS))
-        candidates = [_candidate(model, blessings, reports) for model in input_dict[keys.MODELS]]
+        models, blessings, reports = (_of_all(key, input_dict) for key in (keys.MODEL, keys.BLESSING, keys.REPORT))
+        candidates = [_candidate(model, _by_model(blessings), _by_model(reports)) for model in models]
         report = select(candidates, config)
-        chosen = next(model for model in input_dict[keys.MODELS] if model.uri == report.candidates[0].model)
+        chosen = next(model for model in models if model.uri == report.candidates[0].model)
         output = artifact_utils.get_single_instance(output_dict[keys.MODEL])
         io_utils.copy_dir(chosen.uri, output.uri)
         write_document(f"{artifact_utils.get_single_uri(output_dict[keys.REPORT])}/{REPORT}", report)
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
         write_blessing(blessing, report.chosen is not None, output, None, deciding_component(exec_properties, self._context))
+
+
+def _of_all(key: str, input_dict: dict[str, list[Artifact]]) -> list[Artifact]:
+    numbers = itertools.takewhile(lambda n: keys.nth(key, n) in input_dict, itertools.count())
+    return [artifact for n in numbers for artifact in input_dict[keys.nth(key, n)]]
 
 
 def _by_model(artifacts: list[Artifact]) -> dict[str, Artifact]:

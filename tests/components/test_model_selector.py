@@ -77,7 +77,7 @@ def test_candidates_of_different_gates_are_not_compared():
 
 def artifacts(folder, reports):
     """Models with blessings and reports as EdgeValidator leaves them."""
-    inputs = {keys.MODELS: [], keys.BLESSINGS: [], keys.REPORTS: []}
+    inputs, last = {}, len(reports) - 1
     for i, report in enumerate(reports):
         model, blessing, document = standard_artifacts.Model(), standard_artifacts.ModelBlessing(), EdgeReport()
         for artifact, name in ((model, "model"), (blessing, "blessing"), (document, "report")):
@@ -88,9 +88,9 @@ def artifacts(folder, reports):
         write_blessing(blessing, report.blessed, model, None, f"EdgeValidator.{i}")
         document.set_string_custom_property("current_model", model.uri)
         (Path(document.uri) / "report.json").write_text(report.to_json())
-        inputs[keys.MODELS].append(model)
-        inputs[keys.BLESSINGS].insert(0, blessing)  # TFX doesn't promise the order of a union
-        inputs[keys.REPORTS].insert(0, document)
+        inputs[keys.nth(keys.MODEL, i)] = [model]
+        inputs[keys.nth(keys.BLESSING, last - i)] = [blessing]  # wired in another order
+        inputs[keys.nth(keys.REPORT, last - i)] = [document]
     return inputs
 
 
@@ -121,10 +121,10 @@ def test_where_none_is_blessed_the_output_is_not_blessed(tmp_path):
 
 def test_a_blessing_that_its_report_contradicts_or_that_is_missing_stops_the_choice(tmp_path):
     inputs = artifacts(tmp_path, [gated(5, 0.9), gated(3, 0.9, blessed=False)])
-    inputs[keys.BLESSINGS][0].set_int_custom_property("blessed", 1)
+    inputs[keys.nth(keys.BLESSING, 0)][0].set_int_custom_property("blessed", 1)
     with pytest.raises(EdgeError, match="contradict each other"):
         run(tmp_path, inputs)
-    del inputs[keys.BLESSINGS][0]
+    inputs[keys.nth(keys.BLESSING, 0)].clear()
     with pytest.raises(EdgeError, match="model/1 has no blessing"):
         run(tmp_path / "again", inputs)
 
