@@ -1,0 +1,62 @@
+"""Packages: what `tfx-edge compile` writes and Kubeflow runs."""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tfx_edge.schemas import EdgeError, KubeflowConfig
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what is there twice twice, and texts of several lines as they read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def dump(documents: Sequence[Mapping[str, Any]]) -> str:
+    """YAML with sorted keys: the same documents give the same text."""
+    text: str = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=True, width=140, explicit_start=len(documents) > 1)
+    return text
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        EdgeError: it can't be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except OSError as error:
+        raise EdgeError(f"{path}: can't be written ({error.strerror}); give another place") from error
+
+
+def read_config(path: Path) -> KubeflowConfig:
+    """Reads an environment's file.
+
+    Raises:
+        EdgeError: it can't be read, isn't YAML, or doesn't fit the schema; the text has the file's name.
+    """
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise EdgeError(f"{path}: can't be read ({error}); name the file of an environment") from error
+    except yaml.YAMLError as error:
+        raise EdgeError(f"{path}: isn't YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content or {}, dict):
+        raise EdgeError(f"{path}: holds a {type(content).__name__}; expected the fields of a KubeflowConfig")
+    try:
+        return KubeflowConfig(**(content or {}))
+    except (EdgeError, TypeError) as error:
+        raise EdgeError(f"{path}: {error}") from error
