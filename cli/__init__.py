@@ -10,8 +10,11 @@ from tfx_edge.schemas import EdgeError
 
 # Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
 _COMMANDS = {
+    "compile": "Compile a TFX pipeline into a package for Kubeflow Pipelines.",
     "demo": "Run the digits pipeline to a blessed and pushed int8 model.",
     "inspect": "Show what a .tflite file is made of.",
+    "run-package": "Run a compiled package without a cluster, in containers or as local processes.",
+    "schedule": "Keep the recurring runs of a Kubeflow Pipelines server in step with a file.",
     "selftest": "Compare an edge model with its golden vectors.",
 }
 
@@ -27,7 +30,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"tfx_edge.cli.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"tfx_edge.cli.{module}"), module)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
