@@ -7,6 +7,7 @@ from pydantic import Field
 from tfx_edge.schemas.config import Config
 
 TaskState = Literal["PENDING", "RUNNING", "SUCCEEDED", "CACHED", "SKIPPED", "FAILED", "CANCELED"]
+EngineName = Literal["docker", "host"]
 RunState = Literal["RUNNING", "SUCCEEDED", "FAILED", "CANCELED"]
 
 
@@ -27,7 +28,7 @@ class TaskRecord(Config):
     reason: str = Field(default="", description="Why it failed or was skipped.")
     seconds: float | None = Field(default=None, description="From the driver to the outputs, with attempts and waits between them.")
     attempts: int = Field(default=0, description="How often the command was started.")
-    exit_status: int | None = Field(default=None, description="Of the last attempt.")
+    exit_status: int | None = Field(default=None, description="Of the last attempt; 128 and more: a signal's.")
     log: str | None = Field(default=None, description="The last attempt's standard output and error.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Output parameters.")
     artifacts: dict[str, tuple[RecordedArtifact, ...]] = Field(default_factory=dict, description="Output artifacts by key.")
@@ -40,9 +41,9 @@ class PackageRun(Config):
     run_id: str = Field(description="The run's, part of its artifacts' addresses.")
     package: str = Field(description="The package's file.")
     package_sha256: str = Field(description="Of its bytes.")
-    engine: Literal["docker", "host"] = Field(description="What ran the tasks.")
+    engine: EngineName = Field(description="What ran the tasks.")
     parameters: dict[str, Any] = Field(description="The pipeline's inputs, defaults included.")
     started: str = Field(description="ISO 8601, UTC.")
     seconds: float | None = Field(default=None, description="Of the whole run; None while it runs.")
-    state: RunState = Field(default="RUNNING", description="FAILED as soon as a task failed and none can run any more.")
+    state: RunState = Field(default="RUNNING", description="FAILED: a task failed, and none can run any more; CANCELED: a signal came.")
     tasks: dict[str, TaskRecord] = Field(description="By name; a task inside a graph has the graph's name before it: graph/task.")
