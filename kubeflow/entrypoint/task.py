@@ -1,0 +1,129 @@
+"""The command line and KFP's executor input, made such as TFX's own code takes them."""
+
+import argparse
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tfx_edge.kubeflow.entrypoint.places import local_path
+from tfx_edge.schemas import EdgeError
+
+_LOGS = "executor-logs"  # an output of every task, for the launcher's own use
+_PLACEHOLDER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
+_CHANNEL = "pipelinechannel--"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One execution.
+
+    Attributes:
+        executor: import path of the executor's class.
+        driver: import path of the driver's module, or None.
+        executor_input: KFP's ExecutorInput as JSON data: types restored, URIs as paths, placeholders replaced, no artifact of the
+            launcher's own.
+        inputs_spec: KFP's ComponentInputsSpec as JSON data: the parameters' types.
+        output_types: type names of the outputs by key.
+        remote: what the launcher calls each output: URI by key.
+        beam: arguments for Beam.
+    """
+
+    executor: str
+    driver: str | None
+    executor_input: dict[str, Any]
+    inputs_spec: dict[str, Any]
+    output_types: Mapping[str, str]
+    remote: Mapping[str, str]
+    beam: tuple[str, ...]
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise EdgeError(f"entry point: {message}; it is called by packages that tfx-edge compile writes")
+
+
+def read_task(arguments: Sequence[str]) -> Task:
+    """Reads a command line.
+
+    Raises:
+        EdgeError: it isn't one that `tfx-edge compile` writes and KFP's launcher fills in.
+    """
+    parser = _Parser(prog="python -m tfx_edge.kubeflow.entrypoint", allow_abbrev=False)
+    parser.add_argument("--artifact_types", required=True, help="JSON: type names of inputs and outputs by key.")
+    parser.add_argument("--driver_module", help="Import path of a driver to run before the executor.")
+    parser.add_argument("--executor_class_path", required=True, help="Import path of the executor's class.")
+    parser.add_argument("--json_serialized_invocation_args", required=True, help="KFP's ExecutorInput, which the launcher fills in.")
+    parser.add_argument("--json_serialized_inputs_spec_args", default="{}", help="KFP's ComponentInputsSpec.")
+    known, beam = parser.parse_known_args(list(arguments))
+    types = _json("--artifact_types", known.artifact_types)
+    message, remote = prepared(_json("--json_serialized_invocation_args", known.json_serialized_invocation_args), types)
+    return Task(
+        executor=known.executor_class_path,
+        driver=known.driver_module,
+        executor_input=message,
+        inputs_spec=_json("--json_serialized_inputs_spec_args", known.json_serialized_inputs_spec_args),
+        output_types=types.get("outputs", {}),
+        remote=remote,
+        beam=tuple(beam),
+    )
+
+
+def prepared(message: dict[str, Any], types: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """An executor input as TFX takes it, and the URIs of the outputs as the launcher knows them.
+
+    Args:
+        message: KFP's ExecutorInput as JSON data.
+        types: `inputs` and `outputs`: type names by key.
+
+    Raises:
+        EdgeError: an artifact whose type isn't told, or no place for the executor output.
+    """
+    message, remote = copy.deepcopy(message), {}
+    if not message.get("outputs", {}).get("outputFile"):
+        raise EdgeError("entry point: the executor input names no outputFile; it is for KFP's launcher to fill in")
+    for side in ("inputs", "outputs"):
+        artifacts = message.get(side, {}).get("artifacts", {})
+        artifacts.pop(_LOGS, None)
+        for key, listed in artifacts.items():
+            for artifact in listed.get("artifacts", ()):
+                if key not in types.get(side, {}):
+                    raise EdgeError(f"entry point: --artifact_types has no type for {side[:-1]} {key!r}; compile the package again")
+                artifact["type"] = {"schemaTitle": types[side][key]}  # the launcher leaves it blank
+                if side == "outputs":
+                    remote[key] = artifact["uri"]
+                artifact["uri"] = artifact.pop("customPath", "") or local_path(artifact["uri"])
+                # The launcher's own notes, which no type of TFX knows.
+                for name in ("display_name", "store_session_info"):
+                    artifact.get("metadata", {}).pop(name, None)
+    message["outputs"]["outputFile"] = local_path(message["outputs"]["outputFile"])
+    values = message.get("inputs", {}).get("parameterValues")
+    if values:
+        message["inputs"]["parameterValues"] = {name: _filled(v, values) for name, v in values.items() if not name.startswith(_CHANNEL)}
+    return message, remote
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """A text with the inputs in it that the backend left to be replaced."""
+    if not isinstance(value, str):
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise EdgeError(f"entry point: a parameter refers to {match[1]!r}, which the executor input hasn't; compile the package again")
+        found = values[match[1]]
+        return found if isinstance(found, str) else json.dumps(found)
+
+    return _PLACEHOLDER.sub(replacement, value)
+
+
+def _json(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise EdgeError(f"entry point: {option} isn't JSON ({error}); is the package run by KFP, or by tfx-edge run-package?") from None
+    if not isinstance(value, dict):
+        raise EdgeError(f"entry point: {option} is {text[:40]!r}; expected a JSON object")
+    return value
