@@ -6,26 +6,15 @@ from pathlib import Path
 
 import click
 
+from tfx_edge.cli.options import pairs
 from tfx_edge.schemas import EdgeError
-
-
-def _pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{value!r}: expected NAME=VALUE")
-        if name in pairs:
-            raise click.BadParameter(f"{name!r} is given twice")
-        pairs[name] = text
-    return pairs
 
 
 @click.command()
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.option("--image", help="Image of every component, best with its digest. Overrides the environment's.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="An environment's file, a KubeflowConfig as YAML.")
-@click.option("--arg", "arguments", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="An argument of FUNCTION; repeatable.")
+@click.option("--arg", "arguments", multiple=True, callback=pairs, metavar="NAME=VALUE", help="An argument of FUNCTION; repeatable.")
 @click.option("--target", type=click.Choice(["kfp", "vertex"]), default="kfp", show_default=True, help="Open-source KFP 2, or Vertex AI.")
 @click.option("--manifest", is_flag=True, help="Write the Kubernetes resources Pipeline and PipelineVersion instead; needs --version.")
 @click.option("--version", help="With --manifest: the version's name, such as the git commit.")
