@@ -8,20 +8,9 @@ from typing import get_args
 import click
 
 from tfx_edge.cli import EXIT_ERROR
+from tfx_edge.cli.options import pairs
 from tfx_edge.schemas import EdgeError, TaskRecord
 from tfx_edge.schemas.package_run import EngineName
-
-
-def _pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{value!r}: expected NAME=VALUE")
-        if name in pairs:
-            raise click.BadParameter(f"{name!r} is given twice")
-        pairs[name] = text
-    return pairs
 
 
 @click.command("run-package")
@@ -40,7 +29,7 @@ def _pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -
     "--param",
     "parameters",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     metavar="NAME=VALUE",
     help="An input of the pipeline; lists and objects as JSON.",
 )
@@ -81,3 +70,13 @@ def _report(task: str, record: TaskRecord) -> None:
     click.echo(f"  {task:<28} {record.state:<9} {seconds}{attempts}{f'  {record.reason}' if record.reason else ''}")
     if record.state == "FAILED" and record.log is not None:
         click.echo(f"    log: {record.log}")
+        if words := _last_words(Path(record.log)):
+            click.echo(f"    {words}")
+
+
+def _last_words(log: Path) -> str:
+    """Its last line that isn't empty; the entry point's says what is wrong."""
+    with log.open("rb") as file:
+        file.seek(-min(file.seek(0, 2), 2000), 2)
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")

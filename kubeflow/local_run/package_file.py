@@ -29,7 +29,8 @@ def read_package(path: Path) -> tuple[Pipeline, dict[str, ExecutorPlatform]]:
         # The older line's kfp doesn't know the newer fields; what a run reads is checked below.
         spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec(), ignore_unknown_fields=True)
         if spec.schema_version != SCHEMA_VERSION:
-            raise EdgeError(f"{path}: schema version {spec.schema_version or 'none'}; KFP takes {SCHEMA_VERSION} alone")
+            version = spec.schema_version or "none, so it may have been cut off"
+            raise EdgeError(f"{path}: schema version {version}; KFP takes {SCHEMA_VERSION} alone; compile the pipeline again")
         pipeline = Pipeline.model_validate(json_format.MessageToDict(spec))
         executors = {label: asks for other in others for label, asks in PlatformSpec.model_validate(other).executors.items()}
     except (json_format.ParseError, ValidationError) as error:

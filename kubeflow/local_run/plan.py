@@ -69,6 +69,8 @@ def _graph(pipeline: Pipeline, platforms: dict[str, ExecutorPlatform], dag: Dag,
         order = list(sorter.static_order())
     except CycleError as error:
         raise EdgeError(f"tasks wait for each other: {' -> '.join(error.args[1])}") from None
+    for name in sorted(dag.outputs.producers() - set(dag.tasks)):
+        raise EdgeError(f"{f'task {prefix[:-1]}' if prefix else 'the pipeline'}: puts out what {name} makes, which its graph doesn't have")
     return Graph(dag, tuple(_task(pipeline, platforms, key, dag.tasks[key], prefix, inside) for key in order))
 
 
@@ -116,6 +118,8 @@ def _executor(pipeline: Pipeline, component: Component, task: Task, where: str) 
     if executor.importer is None:
         kind = "resolvers" if executor.resolver is not None else "executors of this kind"
         raise EdgeError(f"{where}: {kind} don't run on KFP outside Vertex AI")
+    if len(component.output_definitions.artifacts) != 1:
+        raise EdgeError(f"{where}: an importer puts out one artifact; it declares {len(component.output_definitions.artifacts)}")
     if task.trigger_policy.condition:
         raise EdgeError(f"{where}: KFP takes no condition on an importer; put it on the tasks behind it")
     parameter = executor.importer.artifact_uri.runtime_parameter

@@ -205,6 +205,11 @@ class DagOutputs(_Spec):
     parameters: dict[str, DagParameter] = Field(default_factory=dict)
     artifacts: dict[str, DagArtifact] = Field(default_factory=dict)
 
+    def producers(self) -> set[str]:
+        """The tasks inside whose outputs these are, or may be."""
+        parameters = {selector.producer_subtask for parameter in self.parameters.values() for selector in parameter.selectors()}
+        return parameters | {chosen.producer_subtask for artifact in self.artifacts.values() for chosen in artifact.artifact_selectors}
+
 
 class Dag(_Spec):
     """A graph of tasks."""

@@ -47,7 +47,8 @@ async def run_container(planned: PlannedTask, container: Container, inputs: Inpu
         key = ""
         if context.use_cache and planned.task.caching_options.enable_cache:
             claims = [mount.claim for mount in planned.platform.pvc_mount]
-            key = fingerprint(container, planned.component, inputs, outputs, claims)
+            # A process of this machine isn't the image: what it made is no container's result.
+            key = f"{context.record.run.engine}:{fingerprint(container, planned.component, inputs, outputs, claims)}"
             found = context.store.recall(context.run.pipeline, key)
             if found is not None and _is_there(found, context.places):
                 return Ended("CACHED", "", found)

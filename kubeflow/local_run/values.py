@@ -112,6 +112,9 @@ def read_parameters(specs: Mapping[str, ParameterSpec], given: Mapping[str, str]
     for name in given:
         if name not in specs:
             raise EdgeError(f"--param {name}: the package has no such input; it has {', '.join(sorted(specs)) or 'none'}")
+    missing = [name for name, spec in specs.items() if name not in given and spec.default_value is None and not spec.is_optional]
+    if missing:
+        raise EdgeError(f"inputs without a default have no value; give {' '.join(f'--param {name}=...' for name in sorted(missing))}")
     values = {}
     for name, spec in specs.items():
         if name in given:
@@ -121,8 +124,6 @@ def read_parameters(specs: Mapping[str, ParameterSpec], given: Mapping[str, str]
                 raise EdgeError(f"--param {name}: {error}") from None
         elif spec.default_value is not None:
             values[name] = spec.default_value
-        elif not spec.is_optional:
-            raise EdgeError(f"--param {name}: the package has no default for this input; give --param {name}=...")
     return values
 
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 from click.testing import CliRunner
-from plain_packages import EXIT, art, const, importer, package, pipeline_input, step, write
+from plain_packages import EXIT, art, const, graph, importer, package, pipeline_input, step, write
 
 from tfx_edge.cli import cli
 from tfx_edge.kubeflow.local_run.package_file import read_package
@@ -12,11 +12,13 @@ from tfx_edge.schemas import EdgeError
 
 PARAMETERS = {
     "n": {"parameterType": "NUMBER_INTEGER"},
+    "m": {"parameterType": "STRING"},
     "x": {"parameterType": "NUMBER_DOUBLE", "defaultValue": 0.5},
     "on": {"parameterType": "BOOLEAN", "defaultValue": True},
     "names": {"parameterType": "LIST", "defaultValue": []},
     "note": {"parameterType": "STRING", "isOptional": True},
 }
+GIVEN = {"n": "4", "m": "word"}
 
 
 def refused(tmp_path, steps, given=None, *, match, parameters=None, **options):
@@ -30,14 +32,15 @@ def refused(tmp_path, steps, given=None, *, match, parameters=None, **options):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({}, r"--param n: the package has no default for this input; give --param n=\.\.\."),
-        ({"n": "1", "m": "2"}, "--param m: the package has no such input; it has n, names, note, on, x"),
-        ({"n": "1.5"}, "--param n: got '1.5'; expected an integer"),
-        ({"n": "1", "x": "half"}, "--param x: got 'half'; expected a number"),
-        ({"n": "1", "x": "nan"}, "--param x: got 'nan'; expected a number"),
-        ({"n": "1", "on": "yes"}, "--param on: got 'yes'; expected true or false"),
-        ({"n": "1", "names": "a,b"}, "--param names: got 'a,b'; expected a JSON list"),
-        ({"n": "1", "names": "{}"}, "--param names: got '?{}'?; expected a JSON list"),
+        ({}, r"inputs without a default have no value; give --param m=\.\.\. --param n=\.\.\."),
+        ({"m": "x"}, r"inputs without a default have no value; give --param n=\.\.\."),
+        ({**GIVEN, "k": "2"}, "--param k: the package has no such input; it has m, n, names, note, on, x"),
+        ({**GIVEN, "n": "1.5"}, "--param n: got '1.5'; expected an integer"),
+        ({**GIVEN, "x": "half"}, "--param x: got 'half'; expected a number"),
+        ({**GIVEN, "x": "nan"}, "--param x: got 'nan'; expected a number"),
+        ({**GIVEN, "on": "yes"}, "--param on: got 'yes'; expected true or false"),
+        ({**GIVEN, "names": "a,b"}, "--param names: got 'a,b'; expected a JSON list"),
+        ({**GIVEN, "names": "{}"}, "--param names: got '?{}'?; expected a JSON list"),
     ],
 )
 def test_parameters_are_checked(tmp_path, given, match):
@@ -47,9 +50,9 @@ def test_parameters_are_checked(tmp_path, given, match):
 def test_defaults_fill_in_and_an_optional_input_may_stay_away(tmp_path):
     shown = step("echo {{$.inputs.parameters['x']}}", inputs={"x": ("NUMBER_DOUBLE", pipeline_input("x"))})
     record, _ = run_package(
-        write(tmp_path / "package.yaml", {"a": shown}, parameters=PARAMETERS), Options(tmp_path / "root", "host", {"n": "4"})
+        write(tmp_path / "package.yaml", {"a": shown}, parameters=PARAMETERS), Options(tmp_path / "root", "host", GIVEN)
     )
-    assert record.parameters == {"n": 4, "x": 0.5, "on": True, "names": []}
+    assert record.parameters == {"n": 4, "m": "word", "x": 0.5, "on": True, "names": []}
 
 
 LOOP = {"parameterIterator": {"itemInput": "i", "items": {"raw": "[1]"}}}
@@ -71,6 +74,16 @@ LOOP = {"parameterIterator": {"itemInput": "i", "items": {"raw": "[1]"}}}
         (
             {"a": {**importer("s3://b/x"), "task": {"triggerPolicy": {"condition": "true"}}}},
             "task a: KFP takes no condition on an importer",
+        ),
+        ({"a": {**importer("s3://b/x"), "component": step("")["component"]}}, "task a: an importer puts out one artifact; it declares 0"),
+        (
+            {
+                "a": graph(
+                    {"in": step("true")},
+                    outputs={"artifacts": {"x": {"artifactSelectors": [{"producerSubtask": "no", "outputArtifactKey": "x"}]}}},
+                )
+            },
+            "task a: puts out what no makes, which its graph doesn't have",
         ),
         ({"a": importer(const("s3://b/x"))}, "task a: an importer's uri is a constant or an input of the pipeline"),
         ({"a": step("", command=[])["task"] and {**step("x"), "executor": {"container": {"image": "i"}}}}, "task a: no command"),
@@ -136,15 +149,23 @@ def test_a_volume_claim_is_warned_about_on_the_host(tmp_path):
     assert heard == ["task a: engine host doesn't mount volume claim models at /models; the task sees this machine's own"]
 
 
-@pytest.mark.parametrize(("script", "status"), [("true", 0), ("exit 4", 1)])
-def test_the_command_shows_a_line_a_task_and_the_log_of_one_that_failed(tmp_path, script, status):
+@pytest.mark.parametrize(("script", "status"), [("true", 0), ("echo seen; echo error: no data; echo; exit 4", 1)])
+def test_the_command_shows_a_line_a_task_and_of_one_that_failed_its_log_and_last_words(tmp_path, script, status):
     path = write(tmp_path / "package.yaml", {"make": step(script)})
     result = CliRunner().invoke(cli, ["run-package", str(path), "--root", str(tmp_path / "root"), "--engine", "host"])
     assert result.exit_code == status
     lines = result.output.splitlines()
     assert lines[0].split()[:2] == ["make", "FAILED" if status else "SUCCEEDED"]
-    assert ("logs/make.log" in lines[1] and "exit status 4" in lines[0]) is bool(status)
+    if status:
+        assert "exit status 4" in lines[0] and lines[1].endswith("logs/make.log") and lines[2] == "    error: no data"
     assert "run.json" in lines[-1]
+
+
+@pytest.mark.parametrize(("given", "match"), [(["n"], "'n': expected NAME=VALUE"), (["n=1", "n=2"], "'n' is given twice")])
+def test_a_parameter_of_another_form_is_refused(given, match):
+    options = [word for value in given for word in ("--param", value)]
+    result = CliRunner().invoke(cli, ["run-package", "package.yaml", "--root", "x", *options])
+    assert result.exit_code == 2 and match in result.output
 
 
 def test_the_plain_packages_are_kfps():

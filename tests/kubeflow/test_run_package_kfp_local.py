@@ -5,9 +5,7 @@ import subprocess
 
 import pytest
 import yaml
-from plain_packages import art, const, graph, out, package, pipeline_input, step, write
-
-from tfx_edge.kubeflow.local_run.run import Options, run_package
+from plain_packages import art, const, graph, importer, out, package, pipeline_input, runner, states, step
 
 # KFP's local runner knows an artifact only where the executor output names it; its backend knows all that are declared.
 SAYS = """
@@ -37,6 +35,12 @@ def steps():
             artifacts={"data": art("make", "data")},
             dependentTasks=["make"],
         ),
+        "known": importer("gs://bucket/known", metadata={"kind": "digits"}),
+        "see": step(
+            "echo see {{$.inputs.artifacts['x'].uri}} $(printf %s \"$1\" | grep -o digits) >> $TRACE",
+            artifacts={"x": art("known", "artifact")},
+            dependentTasks=["known"],
+        ),
         "inside": graph({"told": step(told.replace("$NAME", "told"), inputs=inner)}, inputs=n, dependentTasks=["make"]),
     }
 
@@ -44,7 +48,9 @@ def steps():
 PARAMETERS = {"word": {"parameterType": "STRING"}}
 
 
-def test_the_trace_of_a_run_is_that_of_kfps_orchestrator(tmp_path, monkeypatch):
+@pytest.fixture
+def traces(tmp_path, monkeypatch):
+    """`traces(steps, parameters, given)`: what the steps wrote in KFP's orchestrator and here, and our record; both ended alike."""
     pytest.importorskip("kfp.local.pipeline_orchestrator", reason="this kfp has no local orchestrator; the current line's has")
     from kfp import components, local
     from kfp.local import status, subprocess_task_handler
@@ -60,15 +66,38 @@ def test_the_trace_of_a_run_is_that_of_kfps_orchestrator(tmp_path, monkeypatch):
             return status.Status.SUCCESS if done.returncode == 0 else status.Status.FAILURE
 
     monkeypatch.setattr(subprocess_task_handler, "SubprocessTaskHandler", ContainerAsProcess)
-    monkeypatch.setenv("TRACE", str(tmp_path / "kfp"))
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "kfp-root"), raise_on_error=True)
-    spec = package(steps(), parameters=PARAMETERS)
-    components.load_component_from_text(yaml.safe_dump(spec))(word="a b")
 
-    monkeypatch.setenv("TRACE", str(tmp_path / "ours"))
-    record, _ = run_package(
-        write(tmp_path / "package.yaml", steps(), parameters=PARAMETERS), Options(tmp_path / "root", "host", {"word": "a b"})
-    )
-    assert {name: task.state for name, task in record.tasks.items()} == dict.fromkeys(("make", "use", "inside/told"), "SUCCEEDED")
-    trace = sorted((tmp_path / "ours").read_text().splitlines())
-    assert trace == sorted((tmp_path / "kfp").read_text().splitlines()) and len(trace) == 3
+    def run_both(steps, parameters, given):
+        monkeypatch.setenv("TRACE", str(tmp_path / "kfp"))
+        component = components.load_component_from_text(yaml.safe_dump(package(steps, parameters=parameters)))
+        try:
+            component(**given)
+            theirs = "SUCCEEDED"
+        except RuntimeError:
+            theirs = "FAILED"
+        monkeypatch.setenv("TRACE", str(tmp_path / "ours"))
+        record = runner(tmp_path)(steps, parameters=parameters, given=given)
+        written = [sorted((tmp_path / side).read_text().splitlines()) for side in ("kfp", "ours")]
+        assert theirs == record.state
+        return *written, record
+
+    return run_both
+
+
+def test_the_trace_of_a_run_is_that_of_kfps_orchestrator(traces):
+    theirs, ours, record = traces(steps(), PARAMETERS, {"word": "a b"})
+    assert states(record) == dict.fromkeys(("make", "use", "known", "see", "inside/told"), "SUCCEEDED")
+    assert ours == theirs and len(ours) == 4
+    assert record.state == "SUCCEEDED"
+
+
+def test_a_task_that_fails_stops_what_depends_on_it_as_in_kfps_orchestrator(traces):
+    steps = {
+        "first": step("echo first >> $TRACE"),
+        "bad": step("echo bad >> $TRACE; exit 3", dependentTasks=["first"]),
+        "behind": step("echo behind >> $TRACE", dependentTasks=["bad"]),
+    }
+    theirs, ours, record = traces(steps, None, {})
+    assert ours == theirs == ["bad", "first"]
+    assert record.state == "FAILED"
