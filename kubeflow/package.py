@@ -1,6 +1,7 @@
 """Packages: what `tfx-edge compile` writes and Kubeflow runs."""
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,12 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+# KFP reads packages with Go, whose YAML takes these for numbers and booleans where PyYAML sees texts: with this they get quotes.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$"), list("-+.0123456789"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0[ob]?[0-7_]+$"), list("-+0"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]$"), list("yYnN"))
 
 
 def dump(documents: Sequence[Mapping[str, Any]]) -> str:

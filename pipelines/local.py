@@ -1,7 +1,7 @@
 """A standard TFX pipeline on one machine around an edge stage: what the example pipelines have in common."""
 
+import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from tfx.components.example_gen.import_example_gen.component import ImportExampleGen
@@ -64,18 +64,19 @@ def local_pipeline(
         custom_config=dict(custom_config or {}),
     )
     edge = stage(trainer, transform)
+    # os.path.join, because a Path makes gs:/ of gs://, which root may be on Kubeflow.
     pusher = Pusher(
         model=edge.model,
         model_blessing=edge.blessing,
         push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(Path(root) / "pushed"))
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=os.path.join(root, "pushed"))
         ),
     )
     return Pipeline(
         pipeline_name=name,
-        pipeline_root=str(Path(root) / "artifacts"),
+        pipeline_root=os.path.join(root, "artifacts"),
         components=[example_gen, statistics_gen, schema_gen, example_validator, transform, trainer, *edge, pusher],
         enable_cache=enable_cache,
-        metadata_connection_config=metadata.sqlite_metadata_connection_config(str(Path(root) / "metadata.db")),
+        metadata_connection_config=metadata.sqlite_metadata_connection_config(os.path.join(root, "metadata.db")),
         beam_pipeline_args=list(IN_MEMORY),
     )

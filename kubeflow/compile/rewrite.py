@@ -164,7 +164,10 @@ def _connect_graph(component: dict[str, Any], components: dict[str, Any], work: 
             passed = components[producer].get("inputDefinitions", {}).get("parameters", {})
             inputs["parameters"] = {name: {"componentInputParameter": name} for name in passed}
         else:
-            apply_task(task, work.config.component(producer), cached=False if producer in work.uncached else None)
+            own = work.config.component(producer)
+            named = work.config.components.get(producer)
+            asked = named is not None and named.cache  # for this very component, by who knows that the files stay as they are
+            apply_task(task, own, cached=False if producer in work.uncached and not asked else None)
         taken.update(connect(task, components[producer], f"component {producer!r}"))
         if not inputs:
             del task["inputs"]

@@ -12,6 +12,7 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+from tfx_edge.kubeflow import package
 from tfx_edge.kubeflow.compile.compiler import compile_pipeline
 from tfx_edge.schemas import (
     Accelerator,
@@ -123,6 +124,20 @@ def test_what_looks_at_the_world_outside_is_not_cached(digits: dict[str, Any]) -
     tasks = digits["root"]["dag"]["tasks"]
     cached = {name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")}
     assert cached == set(tasks) - {"importexamplegen"}
+
+
+def test_a_component_whose_driver_looks_at_files_is_cached_where_the_environment_says_so_of_it_by_name() -> None:
+    def cached(config: KubeflowConfig) -> bool:
+        compiled_digits = yaml.safe_load(compile_pipeline(DIGITS, config, image=IMAGE))
+        return bool(compiled_digits["root"]["dag"]["tasks"]["importexamplegen"]["cachingOptions"].get("enableCache"))
+
+    assert not cached(KubeflowConfig(defaults=ComponentConfig(cache=True)))
+    assert cached(KubeflowConfig(components={"ImportExampleGen": ComponentConfig(cache=True)}))
+
+
+@pytest.mark.parametrize("text", ["12e3", "1234e56", "0o17", "017", ".5", "5.", "-3e2", "+1", "y", "N", "1e-5", "0b11"])
+def test_a_text_that_go_reads_as_a_number_or_a_boolean_has_quotes(text: str) -> None:
+    assert package.dump([{"a": text}]) == f"a: '{text}'\n"
 
 
 def test_the_same_input_gives_the_same_bytes_in_another_process(digits_text: str) -> None:
