@@ -11,7 +11,7 @@ from benchmarks.mutations import Judged, Setting, compare, setting
 
 POOL = range(100)
 # Most are of the file itself, which gives a gate the most to trip over.
-WANTED = {"none": 7, "accuracy": 7, "file": 12}
+WANTED = {"none": 4, "accuracy": 4, "file": 8}
 # Each needs a check of its own: an operator that isn't there, a write to a constant, a runtime version that is none.
 TRICKY = (307, 499, 967)
 
