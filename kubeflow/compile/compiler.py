@@ -53,6 +53,7 @@ def compile_pipeline(
         refuse(made.pipeline)
     job = tfx_job(made, wanted, images)
     _refuse_unknown(config, job["pipelineSpec"])
+    _refuse_places(config)
     if target == "vertex":
         job = vertex_job(job, config, made.inputs)
         refuse_secrets(job["pipelineSpec"]["deploymentSpec"]["executors"])
@@ -67,3 +68,14 @@ def _refuse_unknown(config: KubeflowConfig, spec: dict[str, Any]) -> None:
     unknown = sorted(set(config.components) - there)
     if unknown:
         raise EdgeError(f"KubeflowConfig.components has {unknown[0]!r}; the pipeline's components are {', '.join(sorted(there))}")
+
+
+def _refuse_places(config: KubeflowConfig) -> None:
+    """Dataflow's workers see Cloud Storage alone."""
+    for name in ("", *config.components):
+        beam = config.component(name).beam
+        if beam is not None and beam.kind == "dataflow" and not (config.pipeline_root or "").startswith("gs://"):
+            title = f"component {name!r}" if name else "defaults"
+            raise EdgeError(
+                f"{title}: beam is dataflow and pipeline_root {config.pipeline_root!r}; Dataflow needs one that starts with gs://"
+            )

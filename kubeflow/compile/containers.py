@@ -10,6 +10,8 @@ from typing import Any
 from tfx_edge.schemas import ComponentConfig, Resources
 from tfx_edge.schemas.kubeflow import gigabytes
 
+_BEAM_FROM = "--json_serialized_inputs_spec_args"
+
 
 def apply_container(container: dict[str, Any], config: ComponentConfig) -> None:
     """Puts resources and environment variables into a PipelineContainerSpec; what the pipeline's own code asked for stays where the
@@ -20,6 +22,18 @@ def apply_container(container: dict[str, Any], config: ComponentConfig) -> None:
         container["resources"] = resources
     if config.env:
         container["env"] = [{"name": name, "value": value} for name, value in sorted(config.env.items())]
+
+
+def of_tfx(container: dict[str, Any]) -> bool:
+    """Whether it runs an executor of TFX's kind, and not a command of the user's own."""
+    return _BEAM_FROM in container.get("args", ())
+
+
+def parted(container: dict[str, Any], config: ComponentConfig) -> tuple[list[str], list[str]]:
+    """The arguments of a container of TFX's, and Beam's, which stand behind them: the environment's, or the pipeline's own."""
+    arguments = container["args"]
+    first = arguments.index(_BEAM_FROM) + 2
+    return arguments[:first], list(config.beam.arguments(container["image"])) if config.beam else arguments[first:]
 
 
 def kubernetes(config: ComponentConfig) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes
+from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
 from tfx_edge.kubeflow.compile.inputs import connect, refuse_stand_ins
 from tfx_edge.kubeflow.compile.names import slugs
 from tfx_edge.schemas import KubeflowConfig, Parameter
 
 ENTRYPOINT = ("python", "-m", "tfx_edge.kubeflow.entrypoint")
-_BEAM_FROM = "--json_serialized_inputs_spec_args"  # Beam's arguments stand behind its value
+_TYPES_AT = "--json_serialized_inputs_spec_args"
 _URI, _ARTIFACT = "uri", "artifact"  # by these names the backend looks for an importer's input and output
 
 
@@ -27,6 +27,7 @@ class _Rewriting:
 
     config: KubeflowConfig
     names: Mapping[str, str]
+    pipeline: str
     executors: dict[str, Any] = field(default_factory=dict)
     platform: dict[str, Any] = field(default_factory=dict)
     importers: set[str] = field(default_factory=set)
@@ -51,7 +52,7 @@ def rewrite(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str, Pa
     components, executors = spec["components"], spec["deploymentSpec"]["executors"]
     for graph in [spec["root"], *components.values()]:
         _type_outputs(graph.get("dag", {}).get("tasks", {}), components, executors)
-    work = _Rewriting(config, slugs(components))
+    work = _Rewriting(config, slugs(components), spec["pipelineInfo"]["name"])
     for name, component in components.items():
         if "dag" not in component:
             _rewrite_component(name, component, executors[component["executorLabel"]], work)
@@ -81,7 +82,7 @@ def _type_outputs(tasks: dict[str, Any], components: dict[str, Any], executors: 
             kind = producer["outputDefinitions"]["parameters"][output["outputParameterKey"]]["parameterType"]
             component["inputDefinitions"]["parameters"][name]["parameterType"] = kind
             arguments = executors[component["executorLabel"]]["container"]["args"]
-            told = arguments.index(_BEAM_FROM) + 1
+            told = arguments.index(_TYPES_AT) + 1
             told_types = json.loads(arguments[told])
             told_types["parameters"][name]["parameterType"] = kind
             arguments[told] = json.dumps(told_types, indent=2, sort_keys=True)
@@ -101,7 +102,8 @@ def _rewrite_component(name: str, component: dict[str, Any], executor: dict[str,
         work.importers.add(name)
         _rewrite_importer(component, executor["importer"])
     else:
-        if _rewrite_container(executor["container"], titles, own):
+        about = ["--pipeline", work.pipeline, "--component", name]
+        if _rewrite_container(executor["container"], titles, own, about):
             work.uncached.add(name)
         asked = kubernetes(own)
         if asked:
@@ -117,21 +119,20 @@ def _rewrite_importer(component: dict[str, Any], importer: dict[str, Any]) -> No
     component["outputDefinitions"]["artifacts"] = {_ARTIFACT: artifact}
 
 
-def _rewrite_container(container: dict[str, Any], titles: dict[str, dict[str, str]], own: Any) -> bool:
+def _rewrite_container(container: dict[str, Any], titles: dict[str, dict[str, str]], own: Any, about: list[str]) -> bool:
     """Whether it has a driver, which looks at the world outside, so that the backend's cache, by inputs alone, may not answer for it."""
     apply_container(container, own)
-    arguments = container.get("args", [])
-    if _BEAM_FROM not in arguments:  # a container of the user's own
+    if not of_tfx(container):
         return False
-    first = arguments.index(_BEAM_FROM) + 2
-    beam = list(own.beam.arguments(container["image"])) if own.beam else arguments[first:]
+    arguments, beam = parted(container, own)
     driver = container.pop("lifecycle", {}).get("preCacheCheck")  # the backend ignores it: the entry point runs it
     container["command"] = list(ENTRYPOINT)
     container["args"] = [
         "--artifact_types",
         json.dumps(titles, sort_keys=True),
+        *about,
         *(["--driver_module", driver["command"][-1]] if driver else []),
-        *arguments[:first],
+        *arguments,
         *beam,
     ]
     return driver is not None

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from tfx_edge.kubeflow.compile.containers import apply_container, apply_task
+from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
 from tfx_edge.kubeflow.compile.inputs import connect
 from tfx_edge.schemas import EdgeError, KubeflowConfig, Parameter
 
@@ -16,7 +16,7 @@ def vertex_job(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str,
     """Completes a PipelineJob.
 
     Raises:
-        EdgeError: no pipeline_root on Google Cloud Storage, an exit handler.
+        EdgeError: no pipeline_root on Google Cloud Storage, an exit handler, or something of Kubernetes'.
     """
     job = copy.deepcopy(job)
     spec = job["pipelineSpec"]
@@ -32,7 +32,13 @@ def vertex_job(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str,
         component, own = spec["components"][name], config.component(name)
         executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
         if "container" in executor:
-            apply_container(executor["container"], own)
+            if asked := kubernetes(own):
+                raise EdgeError(f"component {name!r}: {', '.join(sorted(asked))} is for Kubernetes, which Vertex AI hides; leave it out")
+            container = executor["container"]
+            apply_container(container, own)
+            if of_tfx(container):
+                arguments, beam = parted(container, own)
+                container["args"] = [*arguments, *beam]
             apply_task(task, own)
         taken.update(connect(task, component, f"component {name!r}"))
     for name in sorted(taken):

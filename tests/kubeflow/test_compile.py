@@ -17,6 +17,7 @@ from tfx_edge.kubeflow.compile.compiler import compile_pipeline
 from tfx_edge.schemas import (
     Accelerator,
     ComponentConfig,
+    DataflowBeam,
     DirectBeam,
     EdgeError,
     KubeflowConfig,
@@ -249,6 +250,25 @@ def test_vertex_gets_tfxs_own_job_with_inputs_and_a_root_on_google_cloud() -> No
     assert inputs(job["pipelineSpec"])["text"]["defaultValue"] == "you"
     with pytest.raises(EdgeError, match="pipeline_root: None; Vertex AI needs one that starts with gs://"):
         compile_pipeline("kubeflow_packages:says", KubeflowConfig(), image=IMAGE, target="vertex")
+
+
+def test_vertex_gets_the_environments_beam_and_refuses_what_is_for_kubernetes() -> None:
+    def job(own: ComponentConfig) -> dict[str, Any]:
+        config = KubeflowConfig(pipeline_root="gs://bucket/root", components={"Say": own})
+        return json.loads(compile_pipeline("kubeflow_packages:says", config, image=IMAGE, target="vertex"))
+
+    beam = DirectBeam(workers=3)
+    executors = job(ComponentConfig(beam=beam))["pipelineSpec"]["deploymentSpec"]["executors"]
+    assert tuple(executors["Say_executor"]["container"]["args"][-4:]) == beam.arguments(IMAGE)
+    with pytest.raises(EdgeError, match="component 'Say': nodeSelector is for Kubernetes"):
+        job(ComponentConfig(node_selector={"pool": "gpu"}))
+
+
+def test_dataflow_without_a_root_that_its_workers_see_is_refused() -> None:
+    beam = DataflowBeam(project="p", region="r", temp_location="gs://b/t")
+    for config in (KubeflowConfig(defaults=ComponentConfig(beam=beam)), KubeflowConfig(components={"Say": ComponentConfig(beam=beam)})):
+        with pytest.raises(EdgeError, match="beam is dataflow and pipeline_root None; Dataflow needs one that starts with gs://"):
+            compiled("says", config)
 
 
 def test_manifests_hold_the_package_and_its_version() -> None:
