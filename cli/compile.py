@@ -1,13 +1,24 @@
 """`tfx-edge compile`: a TFX pipeline to a package for Kubeflow Pipelines."""
 
 import importlib.util
+import os
 import sys
+import warnings
 from pathlib import Path
 
 import click
 
 from tfx_edge.cli.options import pairs
 from tfx_edge.schemas import EdgeError
+
+
+def _quieten() -> None:
+    """No greetings of TensorFlow's and Google's libraries, nor TFX's warning of a key in an image's name that it doesn't look up."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\.")
+    from absl import logging
+
+    logging.set_verbosity(logging.ERROR)
 
 
 @click.command()
@@ -39,6 +50,7 @@ def compile(  # the command's name
         raise EdgeError("tfx-edge compile: TFX is not installed; pip install 'tfx-edge[tfx]'")
     if manifest != (version is not None) or (manifest and target != "kfp"):
         raise click.UsageError("--manifest and --version go together, with --target kfp")
+    _quieten()
     from tfx_edge.kubeflow import package
     from tfx_edge.kubeflow.compile.compiler import Target, compile_pipeline
     from tfx_edge.schemas import KubeflowConfig
