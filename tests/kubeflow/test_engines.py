@@ -1,8 +1,10 @@
 """Containers through a real engine. Skipped where none answers; DOCKER_HOST says where it is."""
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -55,6 +57,13 @@ def with_image(made, image):
 def log(record, task):
     with open(record.tasks[task].log) as file:
         return file.read()
+
+
+def wait_for_log(folder, task, text):
+    deadline = time.monotonic() + 120
+    while not any(text in path.read_text() for path in folder.glob(f"root/runs/*/logs/{task}.log")):
+        assert time.monotonic() < deadline, f"{task} doesn't say {text!r}"
+        time.sleep(0.1)
 
 
 def containers(client, task):
@@ -125,14 +134,32 @@ def test_ctrl_c_removes_the_container(tmp_path, image, client):
     package = write(tmp_path / "package.yaml", {"long-one": with_image(step("echo started; sleep 600"), image)})
     command = [sys.executable, "-c", "from tfx_edge.cli import main; main()", "run-package", str(package), "--root", str(tmp_path / "root")]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    while not any("started" in path.read_text() for path in tmp_path.glob("root/runs/*/logs/long-one.log")):
-        assert process.poll() is None
-        time.sleep(0.1)
+    wait_for_log(tmp_path, "long-one", "started")
     process.terminate()
     assert process.wait(60) == 1
     assert containers(client, "long-one") == []
     (path,) = (tmp_path / "root" / "runs").glob("*/run.json")
     assert PackageRun.from_json(path.read_text()).state == "CANCELED"
+
+
+@pytest.mark.skipif(shutil.which("podman") is None, reason="ends an engine of its own, which podman gives")
+def test_an_engine_that_ends_fails_the_run_and_is_told(run, tmp_path, client, monkeypatch):
+    socket = f"unix://{tmp_path}/engine.sock"
+    service = subprocess.Popen(["podman", "system", "service", "--time=0", socket])
+    while not (tmp_path / "engine.sock").exists():
+        assert service.poll() is None
+        time.sleep(0.1)
+    monkeypatch.setenv("DOCKER_HOST", socket)
+    ending = threading.Thread(target=lambda: (wait_for_log(tmp_path, "long-one", "started"), service.kill()))
+    ending.start()
+    try:
+        record = run({"long-one": step("echo started; sleep 600")})
+    finally:
+        ending.join()
+        service.wait()
+        for container in containers(client, "long-one"):
+            container.remove(force=True)
+    assert record.state == "FAILED" and record.tasks["long-one"].reason == "the container can't be watched: the engine no longer answers"
 
 
 def test_an_image_that_isnt_to_be_had_is_refused_before_the_run(tmp_path, client):

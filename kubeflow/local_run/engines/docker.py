@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,22 +74,19 @@ class DockerEngine:
 
     async def run(self, step: Step) -> int:
         """Runs the step's container; the exit status is the container's own, asked before it is removed."""
-        import docker
-
         if not self._owned:
             step.writable.chmod(0o777)  # another user must be able to write outputs
-        try:
+        with _told("the container can't be started"):
             container = await self._started(step)
-        except docker.errors.APIError as error:
-            raise StepError(f"the container can't be started: {str(error.explanation or error).splitlines()[0]}") from None
         try:
-            return await asyncio.to_thread(_watch, container, step.log)
+            with _told("the container can't be watched"):
+                return await asyncio.to_thread(_watch, container, step.log)
         except asyncio.CancelledError:
-            with contextlib.suppress(docker.errors.APIError):
+            with contextlib.suppress(StepError), _told("the container can't be stopped"):
                 container.stop(timeout=_GRACE_S)
             raise
         finally:
-            with contextlib.suppress(docker.errors.APIError):
+            with contextlib.suppress(StepError), _told("the container can't be removed"):
                 container.remove(force=True)
 
     async def _started(self, step: Step) -> Any:
@@ -135,6 +133,20 @@ class DockerEngine:
 
     def _secret(self, name: str) -> Path:
         return self.root / "secrets" / name
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """An engine's refusal, or its end, as a `StepError`."""
+    import docker
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise StepError(f"{what}: {str(error.explanation or error).splitlines()[0]}") from None
+    except (OSError, HTTPError):
+        raise StepError(f"{what}: the engine no longer answers") from None
 
 
 def _mount(source: Path, target: str, read_only: bool) -> Any:
