@@ -13,7 +13,6 @@ from tfx_edge.litert.plan import make_trained_plan
 from tfx_edge.litert.planning import Planned
 from tfx_edge.litert.search import Evaluator, SearchResult
 from tfx_edge.optimize.float_model import load_float_model
-from tfx_edge.optimize.qat import train_quantized
 from tfx_edge.schemas import AccuracyTarget, EdgeError, QuantizationConfig, QuantizationPlan, SearchTrial
 from tfx_edge.schemas.schemes import IoType
 
@@ -78,6 +77,8 @@ def _train(
     """Trains, leaves model and report in a local folder, and gives the plan and the quantized flatbuffer."""
     if config.qat is None or not input_dict.get(keys.EXAMPLES):
         raise EdgeError("Quantizer: qat needs examples to train on and there are none; give it Transform's transformed_examples")
+    from tfx_edge.optimize.qat import train_quantized  # with tfmot, which no other method needs
+
     step = read_step(input_dict, exec_properties)
     model, report = step.apply(train_quantized, config.qat)
     write_model(scratch, model, {PREPARATION: step.preparation, REPORT: report})

@@ -1,7 +1,7 @@
 """Driver, executor, executor output: what TFX's own container entry point does, for what open-source KFP hands over.
 
 Source of the order and of the messages: tfx/orchestration/kubeflow/v2/container/kubeflow_v2_run_executor.py, which itself can't be
-used: it imports the Evaluator, and with it TFMA.
+used: it takes the launcher's URIs for paths, writes the executor output in place, and names the models of TFX's own blessings alone.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from tfx_edge.kubeflow.entrypoint.task import Task
+from tfx_edge.kubeflow.entrypoint.task import Task, renamed
 from tfx_edge.schemas import EdgeError
 
 
@@ -33,25 +33,39 @@ def run(task: Task) -> None:
         os.remove(file)
     executor_input = json_format.ParseDict(message, pipeline_spec_pb2.ExecutorInput(), ignore_unknown_fields=True)
     output = _execute(task, executor_input)
-    for key, listed in output.get("artifacts", {}).items():
+    for listed in output.get("artifacts", {}).values():
         for artifact in listed["artifacts"]:
-            artifact["uri"] = task.remote[key]
+            artifact["uri"] = task.remote.get(artifact["uri"], artifact["uri"])
+            artifact["metadata"] = renamed(artifact.get("metadata", {}), task.remote)
     _write_whole(file, json.dumps(output, sort_keys=True))
 
 
 def _clear(task: Task, file: str) -> None:
     """Makes the outputs' places, without what an attempt before this one left in them: Argo retries in the same volume."""
-    if os.path.exists(file):
-        os.remove(file)
+    for left in (file, _partial(file)):
+        if os.path.exists(left):
+            os.remove(left)
+    shutil.rmtree(_scratch(file), ignore_errors=True)
     os.makedirs(os.path.dirname(file), exist_ok=True)
     for key, listed in task.executor_input["outputs"].get("artifacts", {}).items():
         for artifact in listed["artifacts"]:
             uri = artifact["uri"]
+            if "://" in uri:
+                _clear_remote(uri)
+                continue
             if os.path.isdir(uri) and not os.path.islink(uri):
                 shutil.rmtree(uri)
             elif os.path.lexists(uri):
                 os.remove(uri)
             os.makedirs(os.path.dirname(uri) if _is_value(task.output_types[key]) else uri, exist_ok=True)
+
+
+def _clear_remote(uri: str) -> None:
+    from tfx.dsl.io import fileio
+
+    if fileio.exists(uri):
+        fileio.rmtree(uri)
+    fileio.makedirs(uri)
 
 
 def _is_value(title: str) -> bool:
@@ -115,19 +129,33 @@ def _execute(task: Task, executor_input: Any) -> dict[str, Any]:
 
 def _executor(task: Task, executor_input: Any) -> Any:
     from tfx.dsl.components.base.base_executor import BaseExecutor
-    from tfx.utils import import_utils
+    from tfx.proto.orchestration import pipeline_pb2
 
-    try:
-        executor = import_utils.import_class_by_path(task.executor)
-    except (AttributeError, ModuleNotFoundError) as error:
-        raise EdgeError(f"executor {task.executor}: not in this image ({error}); build the image with the package it is in") from error
-    folder = os.path.dirname(executor_input.outputs.output_file)
-    shared = {"unique_id": os.path.basename(folder), "tmp_dir": os.path.join(folder, ".temp")}
+    executor = _executor_class(task.executor)
+    file = executor_input.outputs.output_file
+    shared = {
+        "unique_id": os.path.basename(os.path.dirname(file)),
+        "tmp_dir": _scratch(file),
+        "pipeline_info": pipeline_pb2.PipelineInfo(id=task.pipeline),
+        "pipeline_node": pipeline_pb2.PipelineNode(node_info=pipeline_pb2.NodeInfo(id=task.component)),
+    }
     if any(kind.__name__ == "BaseBeamExecutor" for kind in executor.__mro__):
         from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
         return executor(BaseBeamExecutor.Context(beam_pipeline_args=list(task.beam), **shared))
     return executor(BaseExecutor.Context(extra_flags=list(task.beam), **shared))
+
+
+def _executor_class(path: str) -> Any:
+    """The class; what its module itself does wrong keeps its traceback, which TFX's own function hides."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise EdgeError(f"executor {path}: not in this image ({error}); build the image with the package it is in") from error
+    if not hasattr(found, name):
+        raise EdgeError(f"executor {path}: {module} in this image has no {name}; build the image from the code that the package is of")
+    return getattr(found, name)
 
 
 def plain(value: Any) -> Any:
@@ -165,8 +193,16 @@ def _read(file: str) -> str:
 
 
 def _write_whole(file: str, text: str) -> None:
-    with open(f"{file}.partial", "w") as stream:
+    with open(_partial(file), "w") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(f"{file}.partial", file)
+    os.replace(_partial(file), file)
+
+
+def _partial(file: str) -> str:
+    return f"{file}.partial"
+
+
+def _scratch(file: str) -> str:
+    return os.path.join(os.path.dirname(file), ".temp")

@@ -12,6 +12,7 @@ from tfx_edge.kubeflow.entrypoint.places import local_path
 from tfx_edge.schemas import EdgeError
 
 _LOGS = "executor-logs"  # an output of every task, for the launcher's own use
+_NOTES = ("display_name", "store_session_info")  # the launcher's own notes among the properties, which no type of TFX knows
 _PLACEHOLDER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 _CHANNEL = "pipelinechannel--"
 
@@ -27,8 +28,10 @@ class Task:
             launcher's own.
         inputs_spec: KFP's ComponentInputsSpec as JSON data: the parameters' types.
         output_types: type names of the outputs by key.
-        remote: what the launcher calls each output: URI by key.
+        remote: what the launcher calls the artifacts: URI by path.
         beam: arguments for Beam.
+        pipeline: the pipeline's name.
+        component: the component's id.
     """
 
     executor: str
@@ -38,6 +41,8 @@ class Task:
     output_types: Mapping[str, str]
     remote: Mapping[str, str]
     beam: tuple[str, ...]
+    pipeline: str = ""
+    component: str = ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -53,13 +58,15 @@ def read_task(arguments: Sequence[str]) -> Task:
     """
     parser = _Parser(prog="python -m tfx_edge.kubeflow.entrypoint", allow_abbrev=False)
     parser.add_argument("--artifact_types", required=True, help="JSON: type names of inputs and outputs by key.")
+    parser.add_argument("--pipeline", default="", help="The pipeline's name.")
+    parser.add_argument("--component", default="", help="The component's id.")
     parser.add_argument("--driver_module", help="Import path of a driver to run before the executor.")
     parser.add_argument("--executor_class_path", required=True, help="Import path of the executor's class.")
     parser.add_argument("--json_serialized_invocation_args", required=True, help="KFP's ExecutorInput, which the launcher fills in.")
     parser.add_argument("--json_serialized_inputs_spec_args", default="{}", help="KFP's ComponentInputsSpec.")
     known, beam = parser.parse_known_args(list(arguments))
     types = _json("--artifact_types", known.artifact_types)
-    message, remote = prepared(_json("--json_serialized_invocation_args", known.json_serialized_invocation_args), types)
+    message, remote = prepared(_json("--json_serialized_invocation_args", known.json_serialized_invocation_args), types, beam)
     return Task(
         executor=known.executor_class_path,
         driver=known.driver_module,
@@ -68,22 +75,29 @@ def read_task(arguments: Sequence[str]) -> Task:
         output_types=types.get("outputs", {}),
         remote=remote,
         beam=tuple(beam),
+        pipeline=known.pipeline,
+        component=known.component,
     )
 
 
-def prepared(message: dict[str, Any], types: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """An executor input as TFX takes it, and the URIs of the outputs as the launcher knows them.
+def prepared(
+    message: dict[str, Any], types: Mapping[str, Mapping[str, str]], beam: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """An executor input as TFX takes it, and the artifacts' URIs by path.
 
     Args:
         message: KFP's ExecutorInput as JSON data.
         types: `inputs` and `outputs`: type names by key.
+        beam: Beam's arguments. Where its workers are elsewhere gs:// stays: they don't see this container, and TFX reads gs:// itself.
 
     Raises:
         EdgeError: an artifact whose type isn't told, or no place for the executor output.
     """
-    message, remote = copy.deepcopy(message), {}
+    message = copy.deepcopy(message)
     if not message.get("outputs", {}).get("outputFile"):
         raise EdgeError("entry point: the executor input names no outputFile; it is for KFP's launcher to fill in")
+    remote: dict[str, str] = {}
+    elsewhere = any(argument.startswith("--runner=") and argument != "--runner=DirectRunner" for argument in beam)
     for side in ("inputs", "outputs"):
         artifacts = message.get(side, {}).get("artifacts", {})
         artifacts.pop(_LOGS, None)
@@ -92,17 +106,32 @@ def prepared(message: dict[str, Any], types: Mapping[str, Mapping[str, str]]) ->
                 if key not in types.get(side, {}):
                     raise EdgeError(f"entry point: --artifact_types has no type for {side[:-1]} {key!r}; compile the package again")
                 artifact["type"] = {"schemaTitle": types[side][key]}  # the launcher leaves it blank
-                if side == "outputs":
-                    remote[key] = artifact["uri"]
-                artifact["uri"] = artifact.pop("customPath", "") or local_path(artifact["uri"])
-                # The launcher's own notes, which no type of TFX knows.
-                for name in ("display_name", "store_session_info"):
-                    artifact.get("metadata", {}).pop(name, None)
+                stays = elsewhere and artifact["uri"].startswith("gs://")
+                path = artifact["uri"] if stays else artifact.pop("customPath", "") or local_path(artifact["uri"])
+                remote[path] = artifact["uri"]
+                artifact["uri"] = path
+    paths = {uri: path for path, uri in remote.items()}
+    for listed in message.get("inputs", {}).get("artifacts", {}).values():
+        for artifact in listed.get("artifacts", ()):
+            kept = {name: _unwrapped(value) for name, value in artifact.get("metadata", {}).items() if name not in _NOTES}
+            artifact["metadata"] = renamed(kept, paths)
     message["outputs"]["outputFile"] = local_path(message["outputs"]["outputFile"])
     values = message.get("inputs", {}).get("parameterValues")
     if values:
         message["inputs"]["parameterValues"] = {name: _filled(v, values) for name, v in values.items() if not name.startswith(_CHANNEL)}
     return message, remote
+
+
+def renamed(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Properties of an artifact that are another artifact's path or URI, as in a blessing, by the names that hold on the other side."""
+    return {name: names.get(value, value) if isinstance(value, str) else value for name, value in metadata.items()}
+
+
+def _unwrapped(value: Any) -> Any:
+    """A property as the component wrote it: ML Metadata holds no lists, so the launcher puts them into a structure, and structures too."""
+    if isinstance(value, dict) and set(value) in ({"list"}, {"struct"}):
+        (value,) = value.values()
+    return value
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -7,12 +7,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubeflow_packages
 import pytest
+import tensorflow as tf
+from google.protobuf import json_format
+from google.protobuf.struct_pb2 import ListValue, Struct
+from tfx.components.example_gen.import_example_gen.component import ImportExampleGen
+from tfx.proto import example_gen_pb2
 
+from tfx_edge.kubeflow.entrypoint import __main__
 from tfx_edge.kubeflow.entrypoint.run import plain, run
 from tfx_edge.kubeflow.entrypoint.task import prepared, read_task
 from tfx_edge.schemas import EdgeError
 
+SUPPORT = Path(__file__).parent.parent / "support"
 REMOTE = "minio://bucket/run/say/7"
 
 
@@ -37,26 +45,32 @@ def launched(executor: str, types: dict[str, Any], message: dict[str, Any], para
     ]  # fmt: skip
 
 
-def say(output_file: str, values: dict[str, Any]) -> list[str]:
+def makes_model(executor: str, output_file: Path, values: dict[str, Any], parameters: dict[str, str]) -> list[str]:
     model = {"name": "model", "type": {"schemaTitle": "tfx.Model"}, "uri": f"{REMOTE}/model"}
     message = {
         "inputs": {"parameterValues": values},
-        "outputs": {"artifacts": {"model": {"artifacts": [model]}}, "outputFile": output_file},
+        "outputs": {"artifacts": {"model": {"artifacts": [model]}}, "outputFile": str(output_file)},
     }
-    return launched(
-        "kubeflow_packages.Say_Executor",
-        {"inputs": {}, "outputs": {"model": "tfx.Model"}},
-        message,
-        {"text": "STRING", "times": "NUMBER_INTEGER"},
-    )
+    return launched(executor, {"inputs": {}, "outputs": {"model": "tfx.Model"}}, message, parameters)
+
+
+def say(output_file: Path, values: dict[str, Any]) -> list[str]:
+    return makes_model("kubeflow_packages.Say_Executor", output_file, values, {"text": "STRING", "times": "NUMBER_INTEGER"})
+
+
+def ran(arguments: list[str]) -> dict[str, Any]:
+    """What a task put out."""
+    task = read_task(arguments)
+    run(task)
+    output: dict[str, Any] = json.loads(Path(task.executor_input["outputs"]["outputFile"]).read_text())
+    return output
 
 
 @pytest.mark.parametrize("place", ["{root}/minio/bucket/run/say/7/executor_output.json", "{root}/elsewhere/executor_output.json"])
 def test_an_executor_runs_on_paths_and_its_output_names_the_launchers_uris(mount: Path, place: str) -> None:
     file = Path(place.format(root=mount))
     text = "{{$.inputs.parameters['pipelinechannel--word']}}!"
-    run(read_task(say(str(file), {"text": text, "times": 2.0, "pipelinechannel--word": "hi"})))
-    output = json.loads(file.read_text())
+    output = ran(say(file, {"text": text, "times": 2.0, "pipelinechannel--word": "hi"}))
     [model] = output["artifacts"]["model"]["artifacts"]
     assert model["uri"] == f"{REMOTE}/model" and model["metadata"]["said"] == "hi!hi!" and "tfx_version" in model["metadata"]
     assert (mount / "minio/bucket/run/say/7/model").is_dir()
@@ -69,42 +83,144 @@ def test_an_attempt_finds_nothing_of_the_one_before_it(mount: Path) -> None:
     left.parent.mkdir(parents=True)
     left.write_text("x")
     file.write_text("{half")
-    run(read_task(say(str(file), {"text": "a", "times": 1.0})))
-    assert not left.exists() and json.loads(file.read_text())["artifacts"]
+    assert ran(say(file, {"text": "a", "times": 1.0}))["artifacts"]
+    assert not left.exists()
 
 
-def test_a_failing_executor_leaves_no_output_file(mount: Path) -> None:
+def test_a_task_that_dies_midway_leaves_no_output_file_and_the_next_attempt_nothing_of_it(mount: Path) -> None:
     file = mount / "executor_output.json"
     file.write_text("{}")
-    with pytest.raises(ZeroDivisionError):
-        run(read_task([*say(str(file), {"text": "a", "times": 1.0})[:3], "kubeflow_packages.Fails_Executor", *say(str(file), {})[4:]]))
+    model = mount / "minio/bucket/run/say/7/model"
+
+    def attempt(go_on: float) -> list[str]:
+        return makes_model("entrypoint_executors.Hang", file, {"go_on": go_on}, {"go_on": "NUMBER_INTEGER"})
+
+    command = [sys.executable, "-m", "tfx_edge.kubeflow.entrypoint", *attempt(0.0)]
+    environment = {**os.environ, "PYTHONPATH": f"{SUPPORT}:{os.environ.get('PYTHONPATH', '')}"}
+    with subprocess.Popen(command, cwd=mount, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "halfway\n"
+        process.kill()
+    assert (model / "half").exists() and not file.exists()
+    assert ran(attempt(1.0))["artifacts"]["model"]["artifacts"][0]["uri"] == f"{REMOTE}/model"
+    assert sorted(os.listdir(model)) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("executor", "last", "traced"),
+    [
+        ("entrypoint_executors.Refuse", "error: label_key 'x': no such feature", False),
+        ("entrypoint_executors.Break", "error: ValueError: two lines", True),
+        (
+            "entrypoint_executors.Missing",
+            "error: executor entrypoint_executors.Missing: entrypoint_executors in this image has no Missing; "
+            "build the image from the code that the package is of",
+            False,
+        ),
+        (
+            "missing_module.Executor",
+            "error: executor missing_module.Executor: not in this image (No module named 'missing_module'); "
+            "build the image with the package it is in",
+            False,
+        ),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_any_other_failure_keeps_its_traceback(
+    mount: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, executor: str, last: str, traced: bool
+) -> None:
+    monkeypatch.setattr(__main__, "lighten", lambda: None)  # it is for a process of its own, and this one has TFX already
+    file = mount / "executor_output.json"
+    file.write_text("{}")
+    assert __main__.main(makes_model(executor, file, {}, {})) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[-1] == last and ("Traceback (most recent call last):" in lines) == traced
     assert not file.exists()
 
 
+def test_a_property_that_is_an_artifacts_path_is_its_uri_outside(mount: Path) -> None:
+    blessing = {"name": "blessing", "type": {"schemaTitle": "tfx.ModelBlessing"}, "uri": f"{REMOTE}/blessing"}
+    model = {"name": "5", "uri": "s3://b/model"}
+    message = {
+        "inputs": {"artifacts": {"model": {"artifacts": [model]}}},
+        "outputs": {"artifacts": {"blessing": {"artifacts": [blessing]}}, "outputFile": str(mount / "executor_output.json")},
+    }
+    types = {"inputs": {"model": "tfx.Model"}, "outputs": {"blessing": "tfx.ModelBlessing"}}
+    [made] = ran(launched("entrypoint_executors.Bless", types, message))["artifacts"]["blessing"]["artifacts"]
+    assert made["metadata"]["current_model"] == "s3://b/model" and made["metadata"]["note"] == f"{mount}/s3/b/model/part"
+    assert made["metadata"]["sizes"] == [1, 2]
+
+    # and on the way in it is the path again, whatever order they come in
+    inputs = {"blessing": {"artifacts": [{**made, "name": "6"}]}, "model": {"artifacts": [model]}}
+    message = {"inputs": {"artifacts": inputs}, "outputs": {"outputFile": "/o"}}
+    read, _ = prepared(message, {"inputs": {"blessing": "tfx.ModelBlessing", "model": "tfx.Model"}})
+    assert read["inputs"]["artifacts"]["blessing"]["artifacts"][0]["metadata"]["current_model"] == f"{mount}/s3/b/model"
+
+
 def test_properties_come_back_with_their_types_and_without_the_launchers_notes(mount: Path) -> None:
-    artifact = {"name": "17", "uri": "s3://b/examples", "metadata": {"span": 3.0, "split_names": '["a"]', "blessed": 1.0}}
+    # ML Metadata has no lists: KFP wraps them
+    custom = {"blessed": 1.0, "sizes": {"list": [1.0, 2.0]}, "made": {"struct": {"list": "x"}}}
+    artifact = {"name": "17", "uri": "s3://b/examples", "metadata": {"span": 3.0, "split_names": '["a"]', **custom}}
     types = {"inputs": {"examples": "tfx.Examples"}, "outputs": {}}
     file = mount / "out" / "executor_output.json"
     message = {"inputs": {"artifacts": {"examples": {"artifacts": [artifact]}}}, "outputs": {"outputFile": str(file)}}
-    import kubeflow_packages
-
     run(read_task(launched("kubeflow_packages.Inspect_Executor", types, message)))
     [seen] = kubeflow_packages.SEEN
     assert (seen.span, seen.split_names, seen.uri) == (3, '["a"]', f"{mount}/s3/b/examples")
     assert seen.get_int_custom_property("blessed") == 1 and not seen.has_custom_property("display_name")
+    assert seen.get_json_value_custom_property("sizes") == [1, 2] and seen.get_json_value_custom_property("made") == {"list": "x"}
+
+
+def test_the_span_that_a_driver_finds_reaches_the_component_behind(mount: Path) -> None:
+    for span in (1, 12):
+        (mount / f"data/span-{span}").mkdir(parents=True)
+        with tf.io.TFRecordWriter(str(mount / f"data/span-{span}/all")) as writer:
+            writer.write(tf.train.Example().SerializeToString())
+    splits = [example_gen_pb2.Input.Split(name="all", pattern="span-{SPAN}/*")]
+    generator = ImportExampleGen(input_base=str(mount / "data"), input_config=example_gen_pb2.Input(splits=splits))
+    values = {key: value for key, value in generator.exec_properties.items() if value is not None}
+    examples = {"name": "examples", "type": {"schemaTitle": "tfx.Examples"}, "uri": "s3://b/examples"}
+    outputs = {"artifacts": {"examples": {"artifacts": [examples]}}, "outputFile": str(mount / "made/executor_output.json")}
+    arguments = launched(
+        "tfx.components.example_gen.import_example_gen.executor.Executor",
+        {"inputs": {}, "outputs": {"examples": "tfx.Examples"}},
+        {"inputs": {"parameterValues": values}, "outputs": outputs},
+        {name: "NUMBER_INTEGER" if isinstance(value, int) else "STRING" for name, value in values.items()},
+    )
+    arguments += ["--driver_module", "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver", "--direct_running_mode=in_memory"]
+    [made] = ran(arguments)["artifacts"]["examples"]["artifacts"]
+    assert sorted(os.listdir(mount / "s3/b/examples/Split-train")) != []
+    message = {
+        "inputs": {"artifacts": {"examples": {"artifacts": [{**made, "name": "3"}]}}},
+        "outputs": {"outputFile": str(mount / "seen/executor_output.json")},
+    }
+    ran(launched("kubeflow_packages.Inspect_Executor", {"inputs": {"examples": "tfx.Examples"}, "outputs": {}}, message))
+    [seen] = kubeflow_packages.SEEN
+    assert seen.get_int_custom_property("span") == 12 and "num_files:1" in seen.get_string_custom_property("input_fingerprint")
 
 
 def test_a_custom_path_wins_over_the_uri() -> None:
     artifact = {"uri": "gs://b/m", "customPath": "/somewhere/m"}
     message = {"outputs": {"artifacts": {"m": {"artifacts": [artifact]}}, "outputFile": "/o"}}
     made, remote = prepared(message, {"outputs": {"m": "tfx.Model"}})
-    assert made["outputs"]["artifacts"]["m"]["artifacts"][0]["uri"] == "/somewhere/m" and remote == {"m": "gs://b/m"}
+    assert made["outputs"]["artifacts"]["m"]["artifacts"][0]["uri"] == "/somewhere/m" and remote == {"/somewhere/m": "gs://b/m"}
+
+
+@pytest.mark.parametrize(
+    ("beam", "place"),
+    [
+        (["--runner=DirectRunner"], "/gcs/b/m"),
+        ([], "/gcs/b/m"),
+        (["--runner=DataflowRunner"], "gs://b/m"),
+        (["--runner=PortableRunner"], "gs://b/m"),
+    ],
+)
+def test_cloud_storage_stays_a_uri_where_beams_workers_are_elsewhere(beam: list[str], place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TFX_EDGE_MOUNT_ROOT", raising=False)
+    message = {"outputs": {"artifacts": {"m": {"artifacts": [{"uri": "gs://b/m"}]}}, "outputFile": "/o"}}
+    made, remote = prepared(message, {"outputs": {"m": "tfx.Model"}}, beam)
+    assert made["outputs"]["artifacts"]["m"]["artifacts"][0]["uri"] == place and remote == {place: "gs://b/m"}
 
 
 def test_lists_and_structures_are_pythons_own_and_whole_numbers_are_integers() -> None:
-    from google.protobuf import json_format
-    from google.protobuf.struct_pb2 import ListValue, Struct
-
     assert plain(json_format.ParseDict([1, 2.5, ["a", True]], ListValue())) == [1, 2.5, ["a", True]]
     found = plain(json_format.ParseDict({"a": 3, "b": {"c": None}}, Struct()))
     assert found == {"a": 3, "b": {"c": None}} and type(found["a"]) is int
@@ -134,35 +250,3 @@ def test_the_module_ends_with_one_clear_line_and_imports_neither_tfx_nor_tensorf
     lines = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert done.returncode == 1 and len(lines) == 1 and lines[0].startswith("error: entry point: ")
     assert not any(f"| {name}\n" in done.stderr.replace("  ", "") for name in ("tensorflow", "tfx", "kfp"))
-
-
-def test_an_executor_of_tfx_is_imported_without_the_components_beside_it(tmp_path: Path) -> None:
-    code = """
-import sys
-from tfx_edge.kubeflow.entrypoint.light_imports import lighten
-lighten()
-import tfx.components.schema_gen.executor
-print([name for name in ("tensorflow_model_analysis.api", "tfx.components.evaluator", "google.cloud.aiplatform") if name in sys.modules])
-from tfx.components import SchemaGen
-print(SchemaGen.__name__)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "SchemaGen"]
-
-
-def test_libraries_that_come_later_are_whole_when_asked_for(tmp_path: Path) -> None:
-    code = """
-import sys
-from tfx_edge.kubeflow.entrypoint.light_imports import lighten
-lighten()
-from tfx.types import standard_component_specs
-from tensorflow_model_analysis import sdk
-early = sdk.EvalConfig
-print("apache_beam" in sys.modules)
-import tfx.components.statistics_gen.executor
-import tensorflow_data_validation as tfdv
-import tensorflow_model_analysis as tfma
-print(tfdv.StatsOptions.__name__, sdk.EvalConfig is early, tfma.VERSION_STRING == sdk.VERSION_STRING)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["False", "StatsOptions True True"]

@@ -1,7 +1,8 @@
-"""What KFP's driver and launcher hand to a container and take from it, for the tests: written from their source, not from ours.
+"""What KFP's driver and launcher hand to a container and take from it, for the tests; no code of it is shared with what it tests.
 
-Source: backend/src/v2/driver/driver.go (inputs resolved, output URIs made) and backend/src/v2/component/launcher_v2.go (placeholders,
-files, executor output) of kubeflow/pipelines. Only what a plain chain of containers needs: no loops, conditions or cache.
+After backend/src/v2 of kubeflow/pipelines: component/launcher_v2.go (placeholders, folders, executor output merged into what was given),
+metadata/converter.go (a number for a name, no booleans, lists and structures wrapped), driver/driver.go (inputs resolved, output URIs
+made). Only what a plain chain of containers needs: no loops, conditions or cache, nothing uploaded.
 """
 
 import json
@@ -70,7 +71,8 @@ class Backend:
         words = [word.replace("{{$}}", json.dumps(message)) for word in (*container["command"], *container["args"])]
         words[0] = sys.executable
         Path(message["outputs"]["outputFile"]).parent.mkdir(parents=True, exist_ok=True)
-        environment = {**os.environ, "TFX_EDGE_MOUNT_ROOT": str(self.root)}
+        path = f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"  # the user's own code, as an image would have it
+        environment = {**os.environ, "TFX_EDGE_MOUNT_ROOT": str(self.root), "PYTHONPATH": path}
         done = subprocess.run(words, env=environment, cwd=self.root, capture_output=True, text=True)
         if done.returncode == 0:
             self.made[name] = self._taken(message["outputs"])
@@ -99,7 +101,8 @@ class Backend:
             + sorted(self.made[source["producerTask"]]).index(source["outputArtifactKey"])
         )
         artifact = self.made[source["producerTask"]][source["outputArtifactKey"]]
-        return {**artifact, "name": str(number), "type": {"instanceSchema": ""}, "metadata": {**artifact["metadata"], **_NOTES}}
+        held = {name: _held(value) for name, value in artifact["metadata"].items()}
+        return {**artifact, "name": str(number), "type": {"instanceSchema": ""}, "metadata": {**held, **_NOTES}}
 
     def _taken(self, outputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """What the launcher records: the executor's URI and properties over the driver's."""
@@ -110,3 +113,12 @@ class Backend:
             metadata = {**given.get("metadata", {}), **stated.get("metadata", {})}
             taken[key] = {"uri": stated.get("uri") or given["uri"], "metadata": metadata, "type": given["type"]}
         return taken
+
+
+def _held(value: Any) -> Any:
+    """A property through ML Metadata, which has neither booleans nor lists."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, list):
+        return {"list": value}
+    return {"struct": value} if isinstance(value, dict) else value
