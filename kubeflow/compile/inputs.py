@@ -6,7 +6,7 @@ text; where it ends up in the compiled specification it becomes a reference to t
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tfx_edge.schemas import EdgeError, Parameter
@@ -74,16 +74,31 @@ def refuse_stand_ins(value: Any) -> None:
         raise EdgeError(f"input {left[0]!r} shapes the pipeline itself, such as a name or an image; give it a value by --arg {left[0]}=...")
 
 
-def connect(task: dict[str, Any], component: dict[str, Any], title: str) -> Iterator[str]:
+def placeholder(name: str) -> str:
+    """What the entry point replaces by an input's value; its own form, because KFP replaces its own within the executor input as text, so
+    that a quote in a value would break the JSON, and in a random order.
+    """
+    return f"{{{{tfx_edge.inputs['{name}']}}}}"
+
+
+def kfp_placeholder(name: str) -> str:
+    """What KFP and Vertex AI replace by an input's value, for containers without our entry point."""
+    return f"{{{{$.inputs.parameters['{_CHANNEL}{name}']}}}}"
+
+
+def connect(
+    task: dict[str, Any], component: dict[str, Any], title: str, *, placeholder: Callable[[str], str] = placeholder
+) -> Iterator[str]:
     """Makes references of the stand-ins in a task's parameters, and tells all inputs that it then takes.
 
-    Where a parameter is a stand-in alone it becomes the input itself. Where it contains some it becomes KFP's own form of a text with
-    inputs in it: placeholders, and for each a further parameter of the component.
+    Where a parameter is a stand-in alone it becomes the input itself. Where it contains some it becomes a text with
+    placeholders, and there is for each a further parameter of the component.
 
     Args:
         task: a PipelineTaskSpec; changed in place.
         component: its ComponentSpec; changed in place.
         title: what to call the task in an error.
+        placeholder: what stands for an input in a text.
 
     Raises:
         EdgeError: an importer whose URI is more than an input; an input that was made a path of this machine.
@@ -115,8 +130,3 @@ def connect(task: dict[str, Any], component: dict[str, Any], title: str) -> Iter
             parameters[_CHANNEL + name] = {"componentInputParameter": name}
             component["inputDefinitions"]["parameters"][_CHANNEL + name] = {"parameterType": "STRING"}
             yield name
-
-
-def placeholder(name: str) -> str:
-    """What KFP replaces by an input's value, in texts of a task that has it as a parameter."""
-    return f"{{{{$.inputs.parameters['{_CHANNEL}{name}']}}}}"

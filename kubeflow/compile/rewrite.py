@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
-from tfx_edge.kubeflow.compile.inputs import connect, refuse_stand_ins
+from tfx_edge.kubeflow.compile.inputs import connect, kfp_placeholder, placeholder, refuse_stand_ins
 from tfx_edge.kubeflow.compile.names import slugs
 from tfx_edge.schemas import KubeflowConfig, Parameter
 
@@ -169,7 +169,9 @@ def _connect_graph(component: dict[str, Any], components: dict[str, Any], work: 
             named = work.config.components.get(producer)
             asked = named is not None and named.cache  # for this very component, by who knows that the files stay as they are
             apply_task(task, own, cached=False if producer in work.uncached and not asked else None)
-        taken.update(connect(task, components[producer], f"component {producer!r}"))
+        executor = work.executors.get(components[producer].get("executorLabel", ""), {})
+        text = placeholder if of_tfx(executor.get("container", {})) else kfp_placeholder
+        taken.update(connect(task, components[producer], f"component {producer!r}", placeholder=text))
         if not inputs:
             del task["inputs"]
         tasks[work.names[name]] = task

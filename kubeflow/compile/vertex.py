@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
-from tfx_edge.kubeflow.compile.inputs import connect
+from tfx_edge.kubeflow.compile.inputs import connect, kfp_placeholder
 from tfx_edge.schemas import EdgeError, KubeflowConfig, Parameter
 
 
@@ -40,7 +40,7 @@ def vertex_job(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str,
                 arguments, beam = parted(container, own)
                 container["args"] = [*arguments, *beam]
             apply_task(task, own)
-        taken.update(connect(task, component, f"component {name!r}"))
+        taken.update(connect(task, component, f"component {name!r}", placeholder=kfp_placeholder))
     for name in sorted(taken):
         parameter = inputs.get(name, Parameter())
         known = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})

@@ -27,6 +27,9 @@ def main(arguments: list[str]) -> int:
     except EdgeError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
+    except SystemExit as error:  # a component's own: what comes behind it would find nothing whole
+        sys.stderr.write(f"error: the component ended the process by sys.exit({error.code!r}); raise an error instead\n")
+        return error.code if isinstance(error.code, int) and error.code else 1
     except Exception as error:  # noqa: BLE001  # whatever a component's own code raises: its traceback belongs into the log
         traceback.print_exc()
         sys.stderr.write(f"error: {type(error).__name__}: {' '.join(str(error).split())[:1000]}\n")

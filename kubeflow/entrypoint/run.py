@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from tfx_edge.kubeflow.entrypoint.parameters import as_declared
 from tfx_edge.kubeflow.entrypoint.task import Task, renamed
 from tfx_edge.schemas import EdgeError
 
@@ -106,6 +107,7 @@ def _execute(task: Task, executor_input: Any) -> dict[str, Any]:
     from kfp.pipeline_spec import pipeline_spec_pb2
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
     from tfx.types import artifact_utils
+    from tfx.types.value_artifact import ValueArtifact
     from tfx.version import __version__ as tfx_version
 
     spec = json_format.ParseDict(task.inputs_spec, pipeline_spec_pb2.ComponentInputsSpec(), ignore_unknown_fields=True)
@@ -113,7 +115,11 @@ def _execute(task: Task, executor_input: Any) -> dict[str, Any]:
     inputs = entrypoint.parse_raw_artifact_dict(executor_input.inputs.artifacts, names)
     outputs = entrypoint.parse_raw_artifact_dict(executor_input.outputs.artifacts, names)
     properties = entrypoint.parse_execution_properties(executor_input.inputs.parameter_values, {}, spec)
-    _executor(task, executor_input).Do(inputs, outputs, {name: plain(value) for name, value in properties.items()})
+    for artifact in (artifact for artifacts in inputs.values() for artifact in artifacts):
+        if isinstance(artifact, ValueArtifact):
+            artifact.read()
+    executor = _executor(task, executor_input)
+    executor.Do(inputs, outputs, as_declared(executor, properties))
     for artifacts in outputs.values():
         for artifact in artifacts:
             artifact.set_string_custom_property(artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY, tfx_version)
@@ -156,22 +162,6 @@ def _executor_class(path: str) -> Any:
     if not hasattr(found, name):
         raise EdgeError(f"executor {path}: {module} in this image has no {name}; build the image from the code that the package is of")
     return getattr(found, name)
-
-
-def plain(value: Any) -> Any:
-    """A parameter's value as Python has it: KFP's lists and structures come as messages, and their integers as doubles."""
-    from google.protobuf import json_format
-    from google.protobuf.struct_pb2 import ListValue, Struct
-
-    return _whole_numbers(json_format.MessageToDict(value)) if isinstance(value, (ListValue, Struct)) else value
-
-
-def _whole_numbers(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_whole_numbers(part) for part in value]
-    return {key: _whole_numbers(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
 def _name_models(artifact: Any, names: Mapping[int, str]) -> None:

@@ -13,7 +13,7 @@ from tfx_edge.schemas import EdgeError
 
 _LOGS = "executor-logs"  # an output of every task, for the launcher's own use
 _NOTES = ("display_name", "store_session_info")  # the launcher's own notes among the properties, which no type of TFX knows
-_PLACEHOLDER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
+_PLACEHOLDER = re.compile(r"\{\{tfx_edge\.inputs\['([^']+)'\]\}\}")
 _CHANNEL = "pipelinechannel--"
 
 
@@ -135,17 +135,27 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """A text with the inputs in it that the backend left to be replaced."""
-    if not isinstance(value, str):
+    """A text with inputs of the pipeline in it; where it is JSON they get into its texts, so that a quote in one doesn't end a text."""
+    if not isinstance(value, str) or not _PLACEHOLDER.search(value):
         return value
+    try:
+        document = json.loads(value)
+    except ValueError:
+        return _PLACEHOLDER.sub(lambda match: _text(match[1], values), value)
+    return json.dumps(_filled_parts(document, values))
 
-    def replacement(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            raise EdgeError(f"entry point: a parameter refers to {match[1]!r}, which the executor input hasn't; compile the package again")
-        found = values[match[1]]
-        return found if isinstance(found, str) else json.dumps(found)
 
-    return _PLACEHOLDER.sub(replacement, value)
+def _filled_parts(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {_filled(key, values): _filled_parts(part, values) for key, part in value.items()}
+    return [_filled_parts(part, values) for part in value] if isinstance(value, list) else _filled(value, values)
+
+
+def _text(name: str, values: Mapping[str, Any]) -> str:
+    found = values.get(_CHANNEL + name)
+    if found is None:
+        raise EdgeError(f"entry point: a parameter refers to input {name!r}, which the executor input hasn't; compile the package again")
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 def _json(option: str, text: str) -> dict[str, Any]:

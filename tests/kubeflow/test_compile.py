@@ -78,7 +78,7 @@ def test_arguments_without_a_default_are_inputs_wherever_they_ended_up(digits: d
     assert tasks["importexamplegen"]["inputs"]["parameters"]["input_base"] == {"componentInputParameter": "data"}
     parameters = tasks["pusher"]["inputs"]["parameters"]
     [text] = [json.loads(parameters["push_destination"]["runtimeValue"]["constant"])["filesystem"]["base_directory"]]
-    assert text == "{{$.inputs.parameters['pipelinechannel--root']}}/pushed"
+    assert text == "{{tfx_edge.inputs['root']}}/pushed"
     assert parameters["pipelinechannel--root"] == {"componentInputParameter": "root"}
     assert digits["components"]["comp-pusher"]["inputDefinitions"]["parameters"]["pipelinechannel--root"] == {"parameterType": "STRING"}
     assert "tfx_edge_input" not in json.dumps(digits)
@@ -159,7 +159,7 @@ def test_types_and_defaults_come_from_the_environment_and_arguments_from_the_com
         "times": {"parameterType": "NUMBER_INTEGER", "defaultValue": 4},
     }
     task = package["root"]["dag"]["tasks"]["say"]["inputs"]["parameters"]
-    one = "{{$.inputs.parameters['pipelinechannel--text']}}"
+    one = "{{tfx_edge.inputs['text']}}"
     assert task["text"]["runtimeValue"]["constant"] == f"bye, {one}/{one}" and task["times"] == {"componentInputParameter": "times"}
 
 

@@ -16,7 +16,8 @@ from tfx.components.example_gen.import_example_gen.component import ImportExampl
 from tfx.proto import example_gen_pb2
 
 from tfx_edge.kubeflow.entrypoint import __main__
-from tfx_edge.kubeflow.entrypoint.run import plain, run
+from tfx_edge.kubeflow.entrypoint.parameters import plain
+from tfx_edge.kubeflow.entrypoint.run import run
 from tfx_edge.kubeflow.entrypoint.task import prepared, read_task
 from tfx_edge.schemas import EdgeError
 
@@ -69,12 +70,47 @@ def ran(arguments: list[str]) -> dict[str, Any]:
 @pytest.mark.parametrize("place", ["{root}/minio/bucket/run/say/7/executor_output.json", "{root}/elsewhere/executor_output.json"])
 def test_an_executor_runs_on_paths_and_its_output_names_the_launchers_uris(mount: Path, place: str) -> None:
     file = Path(place.format(root=mount))
-    text = "{{$.inputs.parameters['pipelinechannel--word']}}!"
+    text = "{{tfx_edge.inputs['word']}}!"
     output = ran(say(file, {"text": text, "times": 2.0, "pipelinechannel--word": "hi"}))
     [model] = output["artifacts"]["model"]["artifacts"]
     assert model["uri"] == f"{REMOTE}/model" and model["metadata"]["said"] == "hi!hi!" and "tfx_version" in model["metadata"]
     assert (mount / "minio/bucket/run/say/7/model").is_dir()
     assert os.listdir(file.parent).count("executor_output.json.partial") == 0
+
+
+def test_a_function_component_gets_what_its_annotations_say_and_other_components_values(mount: Path) -> None:
+    file = mount / "take" / "executor_output.json"
+    values = {"numbers": "[1, 2]", "names": '{"a": 1}', "sure": 0.0, "word": "[1]"}
+    kinds = {"numbers": "STRING", "names": "STRING", "sure": "NUMBER_INTEGER", "word": "STRING"}
+    (mount / "s3/b").mkdir(parents=True)
+    (mount / "s3/b/total").write_text("7")
+    total = {"artifacts": [{"name": "3", "uri": "s3://b/total"}]}
+    model = {"artifacts": [{"name": "model", "type": {"schemaTitle": "tfx.Model"}, "uri": f"{REMOTE}/model"}]}
+    message = {
+        "inputs": {"parameterValues": values, "artifacts": {"total": total}},
+        "outputs": {"artifacts": {"model": model}, "outputFile": str(file)},
+    }
+    types = {"inputs": {"total": "tfx.Integer"}, "outputs": {"model": "tfx.Model"}}
+    output = ran(launched("entrypoint_executors.Take_Executor", types, message, kinds))
+    assert output["artifacts"]["model"]["artifacts"][0]["metadata"]["took"] == "(7, [1, 2], {'a': 1}, False, '[1]', None)"
+
+
+@pytest.mark.parametrize("value", ['v"1', "a\\b", "plain", "two\nlines"])
+def test_an_input_within_a_text_stays_as_it_is_also_where_the_text_is_json(mount: Path, value: str) -> None:
+    file = mount / "say" / "executor_output.json"
+    for text, expected in (
+        ("{{tfx_edge.inputs['word']}}/x", f"{value}/x"),
+        ('{"a": ["{{tfx_edge.inputs[\'word\']}}"]}', json.dumps({"a": [value]})),
+    ):
+        [model] = ran(say(file, {"text": text, "times": 1.0, "pipelinechannel--word": value}))["artifacts"]["model"]["artifacts"]
+        assert model["metadata"]["said"] == expected
+
+
+def test_a_component_that_leaves_by_sys_exit_failed(mount: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = mount / "leave" / "executor_output.json"
+    assert __main__.main(makes_model("entrypoint_executors.Leave", file, {}, {})) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "error: the component ended the process by sys.exit(0); raise an error instead"
+    assert not file.exists()
 
 
 def test_an_attempt_finds_nothing_of_the_one_before_it(mount: Path) -> None:

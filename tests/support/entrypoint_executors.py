@@ -1,10 +1,14 @@
 """Executors for the entry point to run."""
 
+import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List, Optional  # noqa: UP035 - what TFX takes in annotations
 
+from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types.standard_artifacts import Model
 
 from tfx_edge.schemas import EdgeError
 
@@ -44,3 +48,23 @@ class Hang(BaseExecutor):
             print("halfway", flush=True)  # noqa: T201 - what the test waits for
             time.sleep(600)
         Path(model.uri, "second").write_text("x")
+
+
+class Leave(BaseExecutor):
+    """Ends the process as if all were well."""
+
+    def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:
+        sys.exit(0)
+
+
+@component
+def Take(
+    model: OutputArtifact[Model],
+    total: int,  # another component's output, by value
+    numbers: Parameter[List[int]],  # noqa: UP006
+    names: Parameter[Dict[str, int]],  # noqa: UP006
+    sure: Parameter[bool],
+    word: Parameter[str],
+    rest: Optional[int] = None,  # noqa: UP045
+) -> None:
+    model.set_string_custom_property("took", repr((total, numbers, names, sure, word, rest)))
