@@ -29,13 +29,14 @@ class _Target:
         from tfx_edge.kubeflow.schedule.connection import Credentials
         from tfx_edge.kubeflow.schedule.server import Server
 
-        token = os.environ.get("KFP_TOKEN") or None
+        # Files and Kubernetes' secrets often end with a line break.
+        token = os.environ.get("KFP_TOKEN", "").strip() or None
         if self.token_file is not None:
             try:
-                token = self.token_file.read_text().strip()
+                token = self.token_file.read_text(encoding="latin-1").strip()  # takes any byte; Credentials is the judge
             except OSError as error:
                 raise EdgeError(f"--token-file {self.token_file}: can't be read ({error.strerror})") from None
-        cookie = os.environ.get("KFP_COOKIE") or None
+        cookie = os.environ.get("KFP_COOKIE", "").strip() or None
         return Server(self.host, Credentials(token, cookie, self.ca_file), namespace=self.namespace)
 
 
@@ -261,4 +262,4 @@ def run(name: str, **target: Any) -> None:
     found = _find(server, name)
     newest = next((one for one in reversed(found) if one.enabled), found[-1])
     started = server.start_run(newest, f"{newest.name} {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} by hand")
-    click.echo(f"{name}: started run {started}, {server.host}/#/runs/details/{started}")
+    click.echo(f"{name}: started run {started}; in the UI under #/runs/details/{started}")

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AwareDatetime, Field, field_validator
 
 from tfx_edge.schemas.config import Config
+from tfx_edge.schemas.secrets import refuse_secrets_within
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -59,6 +60,7 @@ class Schedule(Config):
             raise ValueError(f"{self.name}: got {told} of cron and interval; give exactly one, for example cron: '0 2 * * *'")
         if self.seconds is not None and self.seconds < 60:
             raise ValueError(f"{self.name}: interval {self.interval} is below a minute; the controller looks only every 10 s or so")
+        refuse_secrets_within("parameters", self.parameters, "secret_env of the environment that the package is compiled with")
 
 
 class Schedules(Config):

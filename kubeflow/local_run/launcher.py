@@ -14,6 +14,10 @@ from tfx_edge.kubeflow.local_run.places import Places
 from tfx_edge.kubeflow.local_run.spec import Component, Container
 from tfx_edge.kubeflow.local_run.values import WrongType, from_text, to_json, to_text
 
+# It writes the executor output last of all, so without one a task was cut off, whatever its exit status (a native library may end the
+# process with 0). KFP can't know that and takes the empty outputs.
+_ENTRYPOINT = "tfx_edge.kubeflow.entrypoint"
+
 
 class LauncherError(Exception):
     """A command's outputs have no place, or can't be taken although it ended well: KFP fails the task."""
@@ -54,14 +58,17 @@ def discard(outputs: dict[str, Any], places: Places) -> None:
     shutil.rmtree(_folder(outputs, places), ignore_errors=True)
 
 
-def collect(pipeline: str, component: Component, outputs: dict[str, Any], places: Places, log: Path, store: MetadataStore) -> Outputs:
+def collect(
+    pipeline: str, component: Component, container: Container, outputs: dict[str, Any], places: Places, log: Path, store: MetadataStore
+) -> Outputs:
     """Reads what the task says it put out, and records its artifacts.
 
     Raises:
-        LauncherError: the output file isn't KFP's ExecutorOutput, or a declared parameter is missing or of another type.
+        LauncherError: the output file isn't KFP's ExecutorOutput, or isn't there although the command is our entry point; or a
+            declared parameter is missing or of another type.
     """
     folder = _folder(outputs, places)
-    said = _output_file(folder / "output_metadata.json")
+    said = _output_file(folder / "output_metadata.json", must_exist=_ENTRYPOINT in container.command)
     parameters = {**said.get("parameterValues", {})}
     for name, spec in component.output_definitions.parameters.items():
         if name in parameters:
@@ -89,8 +96,8 @@ def collect(pipeline: str, component: Component, outputs: dict[str, Any], places
     return Outputs(parameters, artifacts)
 
 
-def _output_file(path: Path) -> dict[str, Any]:
-    """The task's own words; a task needn't write any."""
+def _output_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
+    """The task's own words; one that isn't of ours needn't write any."""
     from google.protobuf import json_format
     from kfp.pipeline_spec import pipeline_spec_pb2
 
@@ -100,6 +107,8 @@ def _output_file(path: Path) -> dict[str, Any]:
             raise ValueError(f"a JSON object is expected, not {document!s:.100}")
         message = json_format.ParseDict(document, pipeline_spec_pb2.ExecutorOutput())
     except FileNotFoundError:
+        if must_exist:
+            raise LauncherError("ended without writing its executor output") from None
         return {}
     except (OSError, ValueError, json_format.ParseError) as error:
         raise LauncherError(f"the executor output isn't whole: {' '.join(str(error).split())}") from None

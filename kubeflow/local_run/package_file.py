@@ -25,6 +25,8 @@ def read_package(path: Path) -> tuple[Pipeline, dict[str, ExecutorPlatform]]:
     document, *others = _documents(path)
     if "pipelineSpec" in document:
         raise EdgeError(f"{path}: a PipelineJob, as Vertex AI takes it; compile with --target kfp")
+    if document.get("kind") in ("Pipeline", "PipelineVersion"):
+        raise EdgeError(f"{path}: a manifest for Kubernetes ({document['kind']}); compile without --manifest and give that package")
     try:
         # The older line's kfp doesn't know the newer fields; what a run reads is checked below.
         spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec(), ignore_unknown_fields=True)

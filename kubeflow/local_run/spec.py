@@ -106,7 +106,7 @@ class TriggerPolicy(_Spec):
 
 
 class RetryPolicy(_Spec):
-    """How a failed container is tried again; durations as the proto's JSON has them, `30s`."""
+    """How a failed container is tried again; durations as the proto's JSON has them, `30s`. What is absent is 0, as KFP takes it."""
 
     max_retry_count: int = 0
     backoff_duration: str = "0s"

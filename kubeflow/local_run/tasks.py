@@ -15,7 +15,7 @@ from tfx_edge.kubeflow.local_run.metadata import Artifact, MetadataStore, Output
 from tfx_edge.kubeflow.local_run.places import Places
 from tfx_edge.kubeflow.local_run.plan import PlannedTask
 from tfx_edge.kubeflow.local_run.record import Record
-from tfx_edge.kubeflow.local_run.retry import wait_before
+from tfx_edge.kubeflow.local_run.retry import limit, wait_before
 from tfx_edge.kubeflow.local_run.spec import Container, Importer
 
 
@@ -86,16 +86,18 @@ async def _attempts(planned: PlannedTask, container: Container, inputs: Inputs, 
         taken = None
         try:
             writable = prepare(outputs, context.places)
-            status = await context.engine.run(
-                Step(planned.name, container.image, command, _env(planned, container, context), planned.platform, log, writable)
-            )
+            step = Step(planned.name, container.image, command, _env(planned, container, context), planned.platform, log, writable)
+            left = None if attempt == 1 else limit(planned.task.retry_policy) - (time.monotonic() - started)
+            status = await asyncio.wait_for(context.engine.run(step), left)
             context.record.update(planned.name, exit_status=status)
             reason = _reason(status)
             if status == 0:
-                taken = collect(context.run.pipeline, planned.component, outputs, context.places, log, context.store)
+                taken = collect(context.run.pipeline, planned.component, container, outputs, context.places, log, context.store)
                 return Ended("SUCCEEDED", "", taken)
         except (StepError, LauncherError) as error:
             reason = str(error)
+        except asyncio.TimeoutError:
+            reason = f"ended, as its retry policy allows {planned.task.retry_policy.backoff_max_duration} from the first attempt's start"
         finally:
             if taken is None:
                 discard(outputs, context.places)

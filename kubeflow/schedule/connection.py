@@ -5,6 +5,7 @@ KFP's generated client serializes; the requests themselves are sent here. `kfp.C
 """
 
 import json
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ except ImportError:
     raise EdgeError("tfx-edge schedule: kfp is not installed; pip install 'tfx-edge[kubeflow]'") from None
 
 _TRANSIENT = (429, 502, 503, 504)
+_HEADER_VALUE = re.compile("[!-~]([ -~]*[!-~])?")
 _LONGEST_WAIT = 30.0  # seconds, of what a server asks for by Retry-After
 
 
@@ -36,11 +38,21 @@ class ServerError(EdgeError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What proves who asks. Never printed."""
+    """What proves who asks. Never printed.
+
+    Raises:
+        EdgeError: token or cookie can't stand in a header of HTTP.
+    """
 
     token: str | None = None
     cookie: str | None = None
     ca_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        # http.client's own error would print the value.
+        for name, value in (("token (KFP_TOKEN or --token-file)", self.token), ("cookie (KFP_COOKIE)", self.cookie)):
+            if value is not None and not _HEADER_VALUE.fullmatch(value):
+                raise EdgeError(f"{name}: is empty, or has a line break or a character that isn't ASCII; give its value alone, on one line")
 
     def __repr__(self) -> str:
         return "Credentials(...)"
@@ -181,13 +193,21 @@ def connect(host: str, credentials: Credentials, patience: Patience, *, repeatab
         # urllib3 would also repeat a POST on 413 and 503 with Retry-After.
         configuration.retries.RETRY_AFTER_STATUS_CODES = frozenset({429})
     if credentials.ca_file is not None:
+        _check_certificates(credentials.ca_file)
         configuration.ssl_ca_cert = str(credentials.ca_file)
     if credentials.token is not None:
         configuration.api_key["authorization"] = credentials.token
         configuration.api_key_prefix["authorization"] = "Bearer"
     client = kfp_server_api.ApiClient(configuration, cookie=credentials.cookie)
-    try:
-        client.rest_client = _Rest(configuration, patience, configuration.host)
-    except OSError as error:
-        raise EdgeError(f"--ca-file {credentials.ca_file}: can't be read ({error.strerror})") from None
+    client.rest_client = _Rest(configuration, patience, configuration.host)
     return client
+
+
+def _check_certificates(file: Path) -> None:
+    """urllib3 reads the file with the first request, where a failure looks like the server's."""
+    try:
+        ssl.create_default_context(cafile=str(file))
+    except ssl.SSLError:
+        raise EdgeError(f"--ca-file {file}: no certificate in it; expected PEM, -----BEGIN CERTIFICATE-----") from None
+    except OSError as error:
+        raise EdgeError(f"--ca-file {file}: can't be read ({error.strerror})") from None

@@ -115,7 +115,9 @@ def _pipeline_spec(package: Path, content: bytes) -> dict[str, Any]:
     except yaml.YAMLError:
         spec = None
     if not isinstance(spec, dict) or not isinstance(spec.get("pipelineInfo"), dict) or "name" not in spec["pipelineInfo"]:
-        raise EdgeError(f"package {package}: isn't a pipeline package; make it with tfx-edge compile")
+        raise EdgeError(
+            f"package {package}: isn't a pipeline package; make it with tfx-edge compile, without --manifest or --target vertex"
+        )
     return spec
 
 

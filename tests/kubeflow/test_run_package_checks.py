@@ -101,6 +101,8 @@ def test_what_cant_run_is_refused_with_its_task(tmp_path, steps, match):
         ("A plain text.\n", "no pipeline in it; give a package that tfx-edge compile wrote"),
         ("", "no pipeline in it"),
         ("pipelineSpec: {}\n", "a PipelineJob, as Vertex AI takes it; compile with --target kfp"),
+        ("kind: Pipeline\n---\nkind: PipelineVersion\n", r"a manifest for Kubernetes \(Pipeline\); compile without --manifest"),
+        ("kind: PipelineVersion\n", "a manifest for Kubernetes"),
         ("pipelineInfo: {name: x}\nroot: 3\n", "not a package of schema 2.1.0"),
         ("pipelineInfo: {name: x}\nroot: {}\nschemaVersion: 2.0.0\n", "schema version 2.0.0; KFP takes 2.1.0 alone"),
     ],

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from plain_packages import CACHED, log, runner, says, states, step, write
+from plain_packages import CACHED, art, log, runner, says, states, step, write
 
 from tfx_edge.kubeflow.local_run.run import Options, run_package
 from tfx_edge.schemas import EdgeError, PackageRun
@@ -65,6 +65,13 @@ def test_an_executor_output_that_isnt_whole_or_no_executor_output_fails_the_task
     assert "\n" not in record.tasks["make"].reason
 
 
+def test_a_task_of_ours_without_an_executor_output_was_cut_off_although_it_exits_with_0(run):
+    of_ours = {"command": ["sh", "-ec", "exit 0", "tfx_edge.kubeflow.entrypoint"], "makes": ("model",)}
+    record = run({"train": step("", **of_ours), "push": step("true", artifacts={"model": art("train", "model")})})
+    assert states(record) == {"train": "FAILED", "push": "SKIPPED"}
+    assert record.tasks["train"].reason == "ended without writing its executor output"
+
+
 @pytest.mark.parametrize(("script", "status", "reason"), [("kill -KILL $$", 137, "SIGKILL"), ("kill -SEGV $$", 139, "SIGSEGV")])
 def test_a_task_that_a_signal_ends_fails_and_the_signal_is_named(run, script, status, reason):
     record = run({"bad": step(script), "behind": step("true", dependentTasks=["bad"])})
@@ -86,23 +93,6 @@ def test_nothing_is_left_of_the_outputs_of_a_task_that_failed_but_its_log(run, t
     assert str(kept) == record.tasks["good"].artifacts["data"][0].path
     assert log(record, "bad") == log(record, "mute") == "seen\n"
     assert record.tasks["bad"].artifacts == {}
-
-
-def test_a_failed_task_is_tried_again_with_nothing_left_of_the_attempt_before(run, tmp_path):
-    script = """
-    [ ! -e {{$.outputs.artifacts['data'].path}} ] || exit 9
-    echo half > {{$.outputs.artifacts['data'].path}}
-    echo x >> $COUNT
-    [ $(wc -l < $COUNT) -ge 3 ]
-    """
-    retry = {"maxRetryCount": 3, "backoffDuration": "0s", "backoffFactor": 2.0}
-    record = run({"flaky": step(script, makes=("data",), env={"COUNT": str(tmp_path / "count")}, retryPolicy=retry)})
-    assert record.state == "SUCCEEDED" and record.tasks["flaky"].attempts == 3
-
-
-def test_a_task_is_tried_no_more_often_than_its_policy_says(run):
-    record = run({"bad": step("exit 1", retryPolicy={"maxRetryCount": 2})})
-    assert record.state == "FAILED" and record.tasks["bad"].attempts == 3
 
 
 def test_a_command_that_isnt_there_fails_its_task(run):

@@ -225,8 +225,9 @@ def test_pause_resume_run_delete_by_name(server, folder):
     assert not server.active and plan(server, folder) == {"nightly": "resume"}
     run(server, "resume", "default/nightly")
     assert len(server.active) == 1
-    run(server, "run", "nightly")
-    (started,) = server.runs.values()
+    told = run(server, "run", "nightly")
+    ((run_id, started),) = server.runs.items()
+    assert f"started run {run_id}; in the UI under #/runs/details/{run_id}\n" in told and server.host not in told  # the API has no UI
     assert started["runtime_config"]["parameters"] == NIGHTLY["parameters"]
     listed = json.loads(run(server, "list", "--json"))
     assert listed[0]["name"] == "nightly" and len(listed[0]["next"]) == 3
@@ -239,6 +240,21 @@ def test_pause_resume_run_delete_by_name(server, folder):
         run(server, "pause", "nightly")
 
 
+@pytest.mark.parametrize("variable", ["KFP_TOKEN", "KFP_COOKIE"])
+def test_a_line_break_behind_a_credential_is_none_of_its_own(variable, monkeypatch):
+    monkeypatch.setenv(variable, "good-7c1\n")
+    with KfpServer(**{variable.removeprefix("KFP_").lower(): "good-7c1"}) as server:
+        assert "no schedules" in run(server, "list")
+
+
+@pytest.mark.parametrize("value", ["", " \n", "tok-\u00e4", "tok\n-3f9a", "\ufefftok-3f9a"])
+def test_a_token_file_that_no_header_can_carry_is_refused_without_being_shown(server, tmp_path, value):
+    (tmp_path / "token").write_text(value)
+    with pytest.raises(EdgeError, match="--token-file.*give its value alone") as caught:
+        run(server, "list", "--token-file", tmp_path / "token")
+    assert "tok-" not in str(caught.value).replace("--token-file", "") and server.log == []
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -246,7 +262,9 @@ def test_pause_resume_run_delete_by_name(server, folder):
         ({"parameters": {}}, "root is missing"),
         ({"parameters": {"root": "x", "steps": "3"}}, "steps: got '3'; the package's input is a NUMBER_INTEGER"),
         ({"parameters": {"root": "x", "steps": True}}, "NUMBER_INTEGER"),
+        ({"parameters": {"root": "x", "note": {"password": "hunter2"}}}, "'password' looks like a secret.*secret_env"),
         ({"package": "gone.yaml"}, "gone.yaml: can't be read"),
+        ({"package": "schedules.yaml"}, "isn't a pipeline package; .* without --manifest"),
         ({"cron": "0 0 2 * * *"}, "'0 2 \\* \\* \\*'"),
         ({"interval": "1h"}, "got both of cron and interval"),
         ({"concurrency": 11}, "nightly.*concurrency: got 11"),
@@ -255,9 +273,9 @@ def test_pause_resume_run_delete_by_name(server, folder):
 )
 def test_a_wrong_declaration_is_told_before_the_server_is_asked(server, folder, change, told):
     write(folder, {**NIGHTLY, **change})
-    with pytest.raises(EdgeError, match=told):
+    with pytest.raises(EdgeError, match=told) as caught:
         apply(server, folder)
-    assert server.log == []
+    assert server.log == [] and "hunter2" not in str(caught.value)
 
 
 def test_an_unquoted_star_is_explained(server, folder):

@@ -10,6 +10,7 @@ from kfp_server import KfpServer
 
 from tfx_edge.kubeflow.schedule.connection import Credentials, Patience, ServerError
 from tfx_edge.kubeflow.schedule.server import Server
+from tfx_edge.schemas import EdgeError
 
 QUICK = Patience(connect=2, read=2, retries=2, backoff=0.01)
 TOKEN = "tok-3f9a"
@@ -114,6 +115,24 @@ def test_tls_needs_a_known_authority(certificate):
     with KfpServer(tls=context) as server:
         assert "--ca-file" in error_of(server.host)
         assert ask(server.host, Credentials(ca_file=certificate / "cert.pem")) == []
+
+
+@pytest.mark.parametrize(("text", "told"), [(None, "can't be read"), ("no certificate", "no certificate in it; expected PEM")])
+def test_a_ca_file_that_cant_be_used_is_told_before_the_server_is_asked(server, tmp_path, text, told):
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(EdgeError, match=f"--ca-file .*ca.pem: {told}"):
+        ask(server.host, Credentials(ca_file=file))
+    assert server.log == []
+
+
+@pytest.mark.parametrize("kind", ["token", "cookie"])
+@pytest.mark.parametrize("value", ["", "a\r\nX-Evil: 1", "a\n", "gehe\u00edm", "\udc80"])
+def test_a_credential_that_no_header_can_carry_is_refused_without_being_shown(kind, value):
+    with pytest.raises(EdgeError, match=f"^{kind} .*give its value alone") as caught:
+        Credentials(**{kind: value})
+    assert not value or value not in str(caught.value)
 
 
 def test_https_to_a_plain_server_is_told(server):
