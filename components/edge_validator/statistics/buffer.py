@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import tensorflow_model_analysis as tfma
 from numpy.typing import NDArray
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.proto import config_pb2
@@ -100,7 +99,7 @@ class Buffer:
         count = len(columns[next(key for key in columns if key[0] == BASELINE)])
         preprocessed = extracts.get(constants.TRANSFORMED_FEATURES_KEY) or {}
         before = [preprocessed[model] for model in (CANDIDATE, BASELINE) if model in preprocessed]
-        self._codes.append(self._slicer.codes(extracts[tfma.FEATURES_KEY], count, before))
+        self._codes.append(self._slicer.codes(extracts[constants.FEATURES_KEY], count, before))
         self._columns.append(columns)
         self._count += count
         if self._count >= _EXAMPLES:
@@ -160,7 +159,7 @@ class Buffer:
 
 _Column = tuple[str, str | None]
 _Values = tuple[NDArray[np.float64], NDArray[np.float64]]
-_LABELS, _WEIGHTS = tfma.LABELS_KEY, tfma.EXAMPLE_WEIGHTS_KEY
+_LABELS, _WEIGHTS = constants.LABELS_KEY, constants.EXAMPLE_WEIGHTS_KEY
 
 
 def _function(metric: Metric) -> PerExample | None:
@@ -172,7 +171,7 @@ def _function(metric: Metric) -> PerExample | None:
 def _columns(extracts: Mapping[str, Any]) -> Iterator[tuple[_Column, NDArray[Any]]]:
     """Arrays of a batch by model or kind, and output; labels and weights are those that TFMA gives the candidate."""
     for model in (BASELINE, CANDIDATE):
-        for output, values in _by_output(extracts[tfma.PREDICTIONS_KEY][model]):
+        for output, values in _by_output(extracts[constants.PREDICTIONS_KEY][model]):
             yield (model, output), np.asarray(values)
     for kind in (_LABELS, _WEIGHTS):
         of_model = extracts.get(kind)
