@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from tfx_edge import __version__
 from tfx_edge.schemas.config import Config
@@ -15,15 +15,12 @@ WHEEL = f"/opt/tfx-edge/dist/tfx_edge-{__version__}-py3-none-any.whl"
 class _Engine(Config):
     extra: tuple[str, ...] = Field(default=(), description="Further Beam arguments, such as --experiments=use_runner_v2.")
 
-    @field_validator("extra")
-    @classmethod
-    def _are_options(cls, extra: tuple[str, ...]) -> tuple[str, ...]:
-        for argument in extra:
+    def check(self) -> None:  # a field's own validator would have the value, maybe a secret, in its error
+        for place, argument in enumerate(self.extra):
             name, _, value = argument.partition("=")
             if not name.startswith("--"):
-                raise ValueError(f"{argument!r} isn't a Beam argument; write --name=value, or --name")
+                raise ValueError(f"extra[{place}] isn't a Beam argument; write --name=value, or --name")
             refuse_secret(name, value, "the component's secret_env")
-        return extra
 
 
 class DirectBeam(_Engine):

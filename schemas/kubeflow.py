@@ -1,20 +1,28 @@
 """How a pipeline runs on Kubeflow: one file an environment, such as staging or production."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictFloat, StrictInt, StrictStr, field_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from tfx_edge.schemas.beam import Beam
 from tfx_edge.schemas.config import Config
-from tfx_edge.schemas.secrets import refuse_secret
+from tfx_edge.schemas.errors import ConfigError
+from tfx_edge.schemas.secrets import refuse_secret, refuse_secrets_within
 
 ParameterType = Literal["STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "LIST", "STRUCT"]
 
 _MEMORY = r"^\d+(\.\d+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
 Memory = Annotated[str, Field(pattern=_MEMORY)]
+ResourceName = Annotated[str, Field(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=253)]
+"""What Kubernetes takes as a resource's name (RFC 1123)."""
+Variable = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+MountPath = Annotated[str, Field(pattern="^/[^:]*$")]
 
 
 def gigabytes(memory: str) -> float:
@@ -53,23 +61,23 @@ class Accelerator(Config):
 class SecretEnv(Config):
     """A key of a Kubernetes secret as an environment variable. The value is never in the package."""
 
-    secret: str = Field(min_length=1, description="Name of the secret.")
-    key: str = Field(min_length=1, description="Its key.")
-    env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of the variable.")
+    secret: ResourceName = Field(description="Name of the secret.")
+    key: str = Field(pattern=r"^[-._a-zA-Z0-9]+$", description="Its key.")
+    env: Variable = Field(description="Name of the variable.")
 
 
 class SecretVolume(Config):
     """A Kubernetes secret as files, one a key."""
 
-    secret: str = Field(min_length=1, description="Name of the secret.")
-    path: str = Field(pattern="^/", description="Folder in the container.")
+    secret: ResourceName = Field(description="Name of the secret.")
+    path: MountPath = Field(description="Folder in the container.")
 
 
 class Volume(Config):
     """A persistent volume in the container."""
 
-    claim: str = Field(min_length=1, description="Name of the PersistentVolumeClaim.")
-    path: str = Field(pattern="^/", description="Folder in the container.")
+    claim: ResourceName = Field(description="Name of the PersistentVolumeClaim.")
+    path: MountPath = Field(description="Folder in the container.")
 
 
 class Toleration(Config):
@@ -90,13 +98,22 @@ class Toleration(Config):
             raise ValueError(f"toleration {self.key!r} with seconds {self.seconds}; they go with effect NoExecute")
 
 
+# What stands for no bound on attempts: 30 days. Without a value KFP takes 0 s, which is no further attempt at all.
+UNBOUNDED_S = 30 * 24 * 3600
+
+
 class Retry(Config):
     """When a component's container fails it is started anew."""
 
     count: int = Field(ge=0, le=100, description="How many times at most; 0: never.")
     backoff_s: int = Field(default=30, ge=0, description="Seconds before the first time.")
-    factor: float = Field(default=2.0, ge=1, description="Each wait is this many times the one before.")
-    max_backoff_s: int = Field(default=600, ge=0, le=3600, description="Seconds that a wait takes at most.")
+    factor: int = Field(default=2, ge=1, description="Each wait is this many times the one before.")
+    within_s: int | None = Field(
+        default=None,
+        ge=1,
+        le=UNBOUNDED_S,
+        description="Seconds after the first attempt's start: then no further one starts, and one that runs is ended. None: no bound.",
+    )
 
 
 class ComponentConfig(Config):
@@ -105,7 +122,7 @@ class ComponentConfig(Config):
     image: str | None = Field(default=None, min_length=1, description="Another image than the pipeline's.")
     resources: Resources | None = Field(default=None, description="CPU and memory.")
     accelerator: Accelerator | None = Field(default=None, description="For example GPUs.")
-    env: dict[str, str] = Field(default={}, description="Environment variables; secrets go into secret_env.")
+    env: dict[Variable, str] = Field(default={}, description="Environment variables; secrets go into secret_env.")
     secret_env: tuple[SecretEnv, ...] = Field(default=(), description="Keys of secrets as environment variables.")
     secret_volumes: tuple[SecretVolume, ...] = Field(default=(), description="Secrets as files.")
     volumes: tuple[Volume, ...] = Field(default=(), description="Persistent volumes.")
@@ -117,12 +134,16 @@ class ComponentConfig(Config):
     )
     beam: Beam | None = Field(default=None, description="Where Beam pipelines run; None: the pipeline's own Beam arguments.")
 
-    @field_validator("env")
-    @classmethod
-    def _holds_no_secret(cls, env: dict[str, str]) -> dict[str, str]:
-        for name, value in env.items():
+    def check(self) -> None:
+        for name, value in self.env.items():  # a field's own validator would have the value in its error
             refuse_secret(name, value, "secret_env")
-        return env
+        twice = _first_twice([*self.env, *(secret.env for secret in self.secret_env)])
+        if twice:
+            raise ValueError(f"variable {twice!r} is there twice in env and secret_env; keep one")
+        paths = [*(volume.path for volume in self.volumes), *(volume.path for volume in self.secret_volumes)]
+        twice = _first_twice([path.rstrip("/") or "/" for path in paths])
+        if twice:
+            raise ValueError(f"path {twice!r} is there twice in volumes and secret_volumes; give each its own")
 
     def over(self, defaults: "ComponentConfig") -> "ComponentConfig":
         """This config, with what it leaves out taken from the defaults; variables and labels of both, its own winning."""
@@ -131,6 +152,10 @@ class ComponentConfig(Config):
             mine, theirs = getattr(self, name), getattr(defaults, name)
             merged[name] = {**theirs, **mine} if isinstance(mine, dict) else theirs if mine in (None, ()) else mine
         return ComponentConfig(**merged)
+
+
+def _first_twice(names: Sequence[str]) -> str | None:
+    return next((name for place, name in enumerate(names) if name in names[:place]), None)
 
 
 class Parameter(Config):
@@ -185,3 +210,11 @@ class KubeflowConfig(Config):
         both = sorted(set(self.arguments) & set(self.parameters))
         if both:
             raise ValueError(f"{both[0]!r} is in arguments and in parameters; keep one: a fixed value, or one that each run may set")
+        defaults = {name: parameter.default for name, parameter in self.parameters.items()}
+        refuse_secrets_within("arguments", self.arguments, "a component's secret_env")
+        refuse_secrets_within("parameters", defaults, "a component's secret_env")
+        for name in self.components:
+            try:
+                self.component(name)
+            except ConfigError as error:
+                raise ValueError(f"components.{name} with defaults: {error}") from None

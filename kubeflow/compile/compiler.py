@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tfx_edge.kubeflow import package
-from tfx_edge.kubeflow.compile.factory import load, make
+from tfx_edge.kubeflow.compile.factory import Made, load, make
+from tfx_edge.kubeflow.compile.inputs import names_in
 from tfx_edge.kubeflow.compile.manifests import manifests
 from tfx_edge.kubeflow.compile.refusals import refuse, refuse_secrets
 from tfx_edge.kubeflow.compile.rewrite import rewrite
@@ -56,10 +57,12 @@ def compile_pipeline(
     _refuse_places(config)
     if target == "vertex":
         job = vertex_job(job, config, made.inputs)
-        refuse_secrets(job["pipelineSpec"]["deploymentSpec"]["executors"])
+        _refuse_unused(made, job["pipelineSpec"])
+        refuse_secrets(job["pipelineSpec"])
         return json.dumps(job, indent=2, sort_keys=True) + "\n"
     documents = rewrite(job, config, made.inputs)
-    refuse_secrets(documents[0]["deploymentSpec"]["executors"])
+    _refuse_unused(made, documents[0])
+    refuse_secrets(documents[0])
     return package.dump(documents if version is None else manifests(documents, version))
 
 
@@ -68,6 +71,19 @@ def _refuse_unknown(config: KubeflowConfig, spec: dict[str, Any]) -> None:
     unknown = sorted(set(config.components) - there)
     if unknown:
         raise EdgeError(f"KubeflowConfig.components has {unknown[0]!r}; the pipeline's components are {', '.join(sorted(there))}")
+
+
+def _refuse_unused(made: Made, spec: dict[str, Any]) -> None:
+    """An input that got nowhere: the function has compared it, say, and the stand-in gave the answer for every run to come."""
+    # The target has a root and a metadata store of its own; functions for LocalDagRunner name theirs all the same.
+    own = [made.pipeline.pipeline_info.pipeline_root, str(made.pipeline.metadata_connection_config)]
+    there = {*spec["root"].get("inputDefinitions", {}).get("parameters", {}), *names_in(own)}
+    for name in made.inputs:
+        if name not in there:
+            raise EdgeError(
+                f"input {name!r} got nowhere into the pipeline: the function decided by it, or doesn't use it; give it a value by "
+                f"--arg {name}=..."
+            )
 
 
 def _refuse_places(config: KubeflowConfig) -> None:

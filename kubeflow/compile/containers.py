@@ -8,7 +8,7 @@ reads: cores and gigabytes as numbers.
 from typing import Any
 
 from tfx_edge.schemas import ComponentConfig, Resources
-from tfx_edge.schemas.kubeflow import gigabytes
+from tfx_edge.schemas.kubeflow import UNBOUNDED_S, gigabytes
 
 _BEAM_FROM = "--json_serialized_inputs_spec_args"
 
@@ -71,7 +71,8 @@ def apply_task(task: dict[str, Any], config: ComponentConfig, *, cached: bool | 
             "maxRetryCount": config.retry.count,
             "backoffDuration": f"{config.retry.backoff_s}s",
             "backoffFactor": config.retry.factor,
-            "backoffMaxDuration": f"{config.retry.max_backoff_s}s",
+            # Not a bound on a wait: Argo counts it from the first attempt's start, and KFP takes 0 where it's absent.
+            "backoffMaxDuration": f"{config.retry.within_s or UNBOUNDED_S}s",
         }
     wanted = config.cache if cached is None else cached
     if wanted is not None:

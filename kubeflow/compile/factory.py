@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import inspect
 import os
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from tfx_edge.kubeflow.compile.inputs import own_inputs, refuse_stand_ins, stand_in
+from tfx_edge.kubeflow.compile.refusals import refuse_shape
 from tfx_edge.schemas import EdgeError, KubeflowConfig, Parameter
 from tfx_edge.schemas.kubeflow import ParameterType
+from tfx_edge.schemas.secrets import refuse_secrets_within
 
 _TYPES: dict[Any, ParameterType] = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
 _PTYPES = {"NUMBER_INTEGER": int, "NUMBER_DOUBLE": float}
@@ -46,6 +49,8 @@ def load(target: str) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise EdgeError(f"{target!r}: module {module_name} can't be imported ({error}); run where it can, or set PYTHONPATH") from error
+    except Exception as error:  # the user's own code, whose failure is the user's to mend
+        raise EdgeError(f"{target!r}: module {module_name} can't be imported ({told(error)}); mend it") from error
     function = getattr(module, name, None)
     if not callable(function):
         there = ", ".join(sorted(n for n, v in vars(module).items() if inspect.isfunction(v))) or "none"
@@ -68,39 +73,68 @@ def make(function: Callable[..., Any], config: KubeflowConfig, arguments: Mappin
     """
     from tfx.orchestration.pipeline import Pipeline
 
-    signature = inspect.signature(function, eval_str=True)
-    takes = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    title, known = getattr(function, "__qualname__", str(function)), {p.name: p for p in takes}
+    title, known = getattr(function, "__qualname__", str(function)), _arguments(function)
     for name in [*arguments, *config.arguments]:
         if name not in known:
             raise EdgeError(f"argument {name!r}: {title} takes {', '.join(known) or 'none'}; name one of these")
+    try:
+        refuse_secrets_within("--arg", dict(arguments), "a component's secret_env")  # the config's own were checked where it was made
+    except ValueError as error:
+        raise EdgeError(f"argument {error}") from None
     values = {name: _value(known[name], value) for name, value in {**config.arguments, **arguments}.items()}
     inputs: dict[str, Parameter] = {}
     for name, parameter in known.items():
         asked = config.parameters.get(name)
         if name not in values and (asked is not None or parameter.default is parameter.empty):
-            if parameter.annotation is bool:
+            kind = _without_none(parameter.annotation)
+            if kind is bool:
                 raise EdgeError(f"argument {name!r} of {title} is a bool, which a run can't set; give it a value by --arg {name}=true")
-            inputs[name] = asked or Parameter(type=_TYPES.get(parameter.annotation, "STRING"))
+            inputs[name] = asked or Parameter(type=_TYPES.get(kind, "STRING"))
             values[name] = _input(name, inputs[name])
     try:
         made = function(**values)
-    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        stand_ins = f"; it got stand-ins for {', '.join(inputs)}, whose values only a run knows" if inputs else ""
-        text = " ".join(str(error).split())
-        raise EdgeError(f"{title} failed: {type(error).__name__}: {text}{stand_ins}; --arg NAME=VALUE gives an argument a value") from error
+    except EdgeError:  # of a config that the function makes: it names what is to be mended
+        raise
+    except (Exception, SystemExit) as error:  # the user's own code, whose failure is the user's to mend
+        stand_ins = (
+            f"; it got stand-ins for {', '.join(inputs)}, whose values only a run knows; --arg NAME=VALUE gives an argument a value"
+            if inputs
+            else ""
+        )
+        raise EdgeError(f"{title} failed: {told(error)}{stand_ins}") from error
     finally:
         _remove_folders(inputs)
     pipeline, handler = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(pipeline, Pipeline):
         raise EdgeError(f"{title} gave {type(made).__name__}; expected a tfx Pipeline, or a pair of a Pipeline and an exit handler")
-    refuse_stand_ins(pipeline.pipeline_info.pipeline_name)
-    inputs.update(own_inputs([*pipeline.components, *([] if handler is None else [handler])], inputs, config.parameters))
+    nodes = [*pipeline.components, *([] if handler is None else [handler])]
+    refuse_stand_ins([pipeline.pipeline_info.pipeline_name, *(node.id for node in nodes)])
+    refuse_shape(pipeline, nodes, title)
+    inputs.update(own_inputs(nodes, inputs, config.parameters))
     unknown = sorted(set(config.parameters) - set(inputs) - set(known))
     if unknown:
         has = ", ".join(sorted(inputs)) or "none"
         raise EdgeError(f"KubeflowConfig.parameters has {unknown[0]!r}; the pipeline's inputs are {has}; name one of these")
     return Made(pipeline, handler, inputs)
+
+
+def _arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+    except (NameError, SyntaxError, TypeError, ValueError) as error:
+        raise EdgeError(f"{function!r}: its arguments can't be told ({told(error)}); mend its annotations") from error
+    return {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def _without_none(annotation: Any) -> Any:
+    """`int` of `int | None`; else the annotation itself."""
+    parts = [part for part in typing.get_args(annotation) if part is not type(None)]
+    return parts[0] if len(parts) == 1 and type(None) in typing.get_args(annotation) else annotation
+
+
+def told(error: BaseException) -> str:
+    """The kind and text of an exception in one line."""
+    return ": ".join(filter(None, [type(error).__name__, " ".join(str(error).split())]))
 
 
 def _remove_folders(inputs: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from tfx_edge.schemas import EdgeError, Parameter
 from tfx_edge.schemas.kubeflow import ParameterType
 
 _STAND_IN = re.compile(r"__tfx_edge_input_([A-Za-z]\w*?)__(?![A-Za-z0-9_])")
+_CHANGED = re.compile(r"(?i)tfx[_-]edge[_-]input[_-]([a-z0-9_-]*)")
 _CHANNEL = "pipelinechannel--"
 
 
@@ -64,7 +65,7 @@ def own_inputs(nodes: Iterable[Any], known: Mapping[str, Parameter], asked: Mapp
 
 
 def refuse_stand_ins(value: Any) -> None:
-    """Refuses inputs where only a value can be.
+    """Refuses inputs where only a value can be, and what is left of a stand-in that the function changed.
 
     Raises:
         EdgeError: there is one in a text or structure.
@@ -72,6 +73,13 @@ def refuse_stand_ins(value: Any) -> None:
     left = names_in(value)
     if left:
         raise EdgeError(f"input {left[0]!r} shapes the pipeline itself, such as a name or an image; give it a value by --arg {left[0]}=...")
+    changed = _CHANGED.search(str(value))
+    if changed:
+        name = changed[1].strip("_-").lower()
+        raise EdgeError(
+            f"input {name!r} was changed as a text ({changed[0]!r}), but only a run knows its value; put it in whole, or give it a value "
+            f"by --arg {name}=..."
+        )
 
 
 def placeholder(name: str) -> str:

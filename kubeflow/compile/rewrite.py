@@ -192,7 +192,7 @@ def _declare(root: dict[str, Any], inputs: Mapping[str, Parameter]) -> None:
     known = root.get("inputDefinitions", {}).get("parameters", {})
     for name, parameter in inputs.items():
         if name not in known:
-            continue  # the function took it and made nothing of it
+            continue  # it is in the pipeline_root alone
         known[name] = {"parameterType": parameter.type}
         if parameter.default is not None:
             known[name]["defaultValue"] = parameter.default

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
-from tfx_edge.kubeflow.compile.inputs import connect, kfp_placeholder
+from tfx_edge.kubeflow.compile.inputs import connect, kfp_placeholder, refuse_stand_ins
 from tfx_edge.schemas import EdgeError, KubeflowConfig, Parameter
+
+_URI = "artifact_uri"
 
 
 def vertex_job(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -41,10 +43,13 @@ def vertex_job(job: dict[str, Any], config: KubeflowConfig, inputs: Mapping[str,
                 container["args"] = [*arguments, *beam]
             apply_task(task, own)
         taken.update(connect(task, component, f"component {name!r}", placeholder=kfp_placeholder))
+        if "importer" in executor and "componentInputParameter" in task["inputs"]["parameters"][_URI]:
+            executor["importer"]["artifactUri"] = {"runtimeParameter": _URI}  # TFX took the stand-in for the URI itself
     for name in sorted(taken):
         parameter = inputs.get(name, Parameter())
         known = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
         known.setdefault(name, {"parameterType": parameter.type})
         if parameter.default is not None:
             known[name]["defaultValue"] = parameter.default
+    refuse_stand_ins(spec)
     return job

@@ -30,6 +30,29 @@ def Mourn(status: Parameter[str], where: Parameter[str] = "") -> None:
     del status, where
 
 
+class _OfOwn(standard_artifacts.Examples):
+    TYPE_NAME = "kubeflow_packages.Own"
+
+
+class _Short(standard_artifacts.Model):
+    TYPE_NAME = "Short"
+
+
+@component
+def Typed(own: OutputArtifact[_OfOwn]) -> None:
+    del own
+
+
+@component
+def ShortTyped(own: OutputArtifact[_Short]) -> None:
+    del own
+
+
+@component
+def Configure(model: OutputArtifact[standard_artifacts.Model], config: Parameter[dict[str, Any]]) -> None:
+    del model, config
+
+
 def _pipeline(*components: Any, **options: Any) -> Pipeline:
     return Pipeline(pipeline_name="small", pipeline_root="", components=list(components), **options)
 
@@ -81,6 +104,93 @@ def colliding() -> Pipeline:
 
 def named(name: str) -> Pipeline:
     return Pipeline(pipeline_name=name, pipeline_root="", components=[Say(text="a")])
+
+
+def identified(name: str) -> Pipeline:
+    return _pipeline(Say(text="a").with_id(name))
+
+
+def shouted(name: str) -> Pipeline:
+    return _pipeline(Say(text=name.upper()))
+
+
+def cut(name: str) -> Pipeline:
+    return _pipeline(Say(text=name[2:]))
+
+
+def decided(flag: str) -> Pipeline:
+    return _pipeline(Say(text="a" if flag == "yes" else "b"))
+
+
+def counted(n: int) -> Pipeline:
+    return _pipeline(Say(text="three" if n == 3 else "other"))
+
+
+def unused(name: str) -> Pipeline:
+    del name
+    return _pipeline(Say(text="a"))
+
+
+def rooted(root: str) -> Pipeline:
+    """As LocalDagRunner needs it."""
+    return Pipeline(pipeline_name="small", pipeline_root=f"{root}/artifacts", components=[Say(text="a")])
+
+
+def numbered(n: int) -> Pipeline:
+    return _pipeline(Say(text=f"n is {n}"))
+
+
+def structured(rate: float) -> Pipeline:
+    return _pipeline(Configure(config={"rate": rate}))
+
+
+def optional(times: int | None) -> Pipeline:
+    return _pipeline(Say(text="a", times=times))
+
+
+def configured(config: dict[str, str]) -> Pipeline:
+    return _pipeline(Configure(config=config))
+
+
+def with_literal_key() -> Pipeline:
+    return _pipeline(Say(text="AKIA" + "A" * 16))
+
+
+def with_literal_password() -> Pipeline:
+    return _pipeline(Configure(config={"store": {"password": "hunter2"}}))
+
+
+def empty() -> Pipeline:
+    return _pipeline()
+
+
+def behind_nothing() -> Pipeline:
+    say, later = Say(text="a").with_id("first"), Say(text="b").with_id("later")
+    later.add_upstream_node(say)
+    return _pipeline(later)
+
+
+def nested() -> Pipeline:
+    inner = Pipeline(pipeline_name="inner", components=[Say(text="a")])
+    return Pipeline(pipeline_name="outer", pipeline_root="", components=[inner])
+
+
+def typed() -> Pipeline:
+    return _pipeline(Typed())
+
+
+def short_typed() -> Pipeline:
+    return _pipeline(ShortTyped())
+
+
+def twice() -> Pipeline:
+    return _pipeline(Say(text="a"), Say(text="b"))
+
+
+def fails(kind: str = "RuntimeError") -> Pipeline:
+    raise {"RuntimeError": RuntimeError, "AssertionError": AssertionError, "NameError": NameError, "SystemExit": SystemExit}[kind](
+        "one\ntwo"
+    )
 
 
 def with_exit_handler(where: str) -> tuple[Pipeline, Any]:
