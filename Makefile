@@ -13,8 +13,9 @@ setup: ## make or update .venv from the lock of this machine's TFX line
 demo: setup ## the main job: digits from raw records to a blessed and pushed int8 model
 	@.venv/bin/tfx-edge demo
 
+# Reordered, the files of one long test each would come last, and one process wait for the other.
 test: lint ## lint and all tests
-	.venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
+	.venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 quick: lint ## lint and the unit tests of what changed since main
 	$(PYTHON) tests/changed.py
