@@ -201,6 +201,11 @@ def _find(server: "Server", name: str) -> list["Recurring"]:
     return found
 
 
+def _newest(found: list["Recurring"]) -> "Recurring":
+    """The one that counts: the newest that is active, or the newest where none is."""
+    return next((run for run in reversed(found) if run.enabled), found[-1])
+
+
 @schedule.command()
 @_connected
 @click.argument("name")
@@ -225,8 +230,7 @@ def resume(name: str, **target: Any) -> None:
     Example: tfx-edge schedule resume nightly --host http://localhost:8888
     """
     server = _Target(**target).connect()
-    found = _find(server, name)
-    newest = next((run for run in reversed(found) if run.enabled), found[-1])
+    newest = _newest(_find(server, name))
     if not newest.enabled:
         server.enable(newest.id)
     click.echo(f"{name}: active")
@@ -259,7 +263,6 @@ def run(name: str, **target: Any) -> None:
     Example: tfx-edge schedule run nightly --host http://localhost:8888
     """
     server = _Target(**target).connect()
-    found = _find(server, name)
-    newest = next((one for one in reversed(found) if one.enabled), found[-1])
+    newest = _newest(_find(server, name))
     started = server.start_run(newest, f"{newest.name} {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} by hand")
     click.echo(f"{name}: started run {started}; in the UI under #/runs/details/{started}")

@@ -10,7 +10,8 @@ from typing import Any
 from tfx_edge.schemas import ComponentConfig, Resources
 from tfx_edge.schemas.kubeflow import UNBOUNDED_S, gigabytes
 
-_BEAM_FROM = "--json_serialized_inputs_spec_args"
+INPUTS_SPEC = "--json_serialized_inputs_spec_args"
+"""The option of TFX's containers whose value has the parameters' types; Beam's arguments stand behind it."""
 
 
 def apply_container(container: dict[str, Any], config: ComponentConfig) -> None:
@@ -26,13 +27,13 @@ def apply_container(container: dict[str, Any], config: ComponentConfig) -> None:
 
 def of_tfx(container: dict[str, Any]) -> bool:
     """Whether it runs an executor of TFX's kind, and not a command of the user's own."""
-    return _BEAM_FROM in container.get("args", ())
+    return INPUTS_SPEC in container.get("args", ())
 
 
 def parted(container: dict[str, Any], config: ComponentConfig) -> tuple[list[str], list[str]]:
     """The arguments of a container of TFX's, and Beam's, which stand behind them: the environment's, or the pipeline's own."""
     arguments = container["args"]
-    first = arguments.index(_BEAM_FROM) + 2
+    first = arguments.index(INPUTS_SPEC) + 2
     return arguments[:first], list(config.beam.arguments(container["image"])) if config.beam else arguments[first:]
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import yaml
 
-from tfx_edge.kubeflow.compile.containers import apply_container, apply_task, kubernetes, of_tfx, parted
+from tfx_edge.kubeflow.compile.containers import INPUTS_SPEC, apply_container, apply_task, kubernetes, of_tfx, parted
 from tfx_edge.kubeflow.compile.inputs import connect, kfp_placeholder, placeholder, refuse_stand_ins
 from tfx_edge.kubeflow.compile.names import slugs
 from tfx_edge.schemas import KubeflowConfig, Parameter
 
 ENTRYPOINT = ("python", "-m", "tfx_edge.kubeflow.entrypoint")
-_TYPES_AT = "--json_serialized_inputs_spec_args"
 _URI, _ARTIFACT = "uri", "artifact"  # by these names the backend looks for an importer's input and output
 
 
@@ -82,7 +81,7 @@ def _type_outputs(tasks: dict[str, Any], components: dict[str, Any], executors: 
             kind = producer["outputDefinitions"]["parameters"][output["outputParameterKey"]]["parameterType"]
             component["inputDefinitions"]["parameters"][name]["parameterType"] = kind
             arguments = executors[component["executorLabel"]]["container"]["args"]
-            told = arguments.index(_TYPES_AT) + 1
+            told = arguments.index(INPUTS_SPEC) + 1
             told_types = json.loads(arguments[told])
             told_types["parameters"][name]["parameterType"] = kind
             arguments[told] = json.dumps(told_types, indent=2, sort_keys=True)
