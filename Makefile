@@ -42,3 +42,4 @@ lock: setup ## resolve the lock files anew
 	$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_31 -o requirements/tfx-1.16.txt requirements/tfx-1.16.in
 	$(LOCK) --python-version 3.11 --universal -o requirements/tfx-1.21.txt requirements/tfx-1.21.in
 	$(LOCK) --python-version 3.10 --universal -o requirements/targets.txt requirements/targets.in
+	$(LOCK) --python-version 3.10 --universal -o requirements/device.txt requirements/device.in

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import importlib.metadata
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,10 +12,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from tfx_edge.litert.schema_names import names
 from tfx_edge.schemas import EdgeError
-
-# LiteRT counts its own versions, a flatbuffer names TensorFlow's. LiteRT 2.3, the oldest that is installed with this
-# package, is built from TensorFlow 2.22.0-dev0 (its library holds the text), so it has all that 2.21 has.
-_TFLITE_VERSION = "2.21.0"
+from tfx_edge.schemas.versions import TFLITE_VERSION, version_numbers
 
 # Oldest TensorFlow Lite release that computes an operator with 4-bit weights right. Operator versions don't tell: 2.16.2, 2.17.1 and
 # 2.18.1 load a convolution with 4-bit weights and compute garbage without an error; 2.20 was seen right. DEQUANTIZE is refused by
@@ -142,31 +138,12 @@ def int4_runtimes(parsed: Any) -> set[str]:
 
 def runtime() -> str:
     """The LiteRT installed here, for example `LiteRT 2.3.0 (TensorFlow Lite 2.21.0)`."""
-    return f"LiteRT {importlib.metadata.version('ai-edge-litert')} (TensorFlow Lite {_TFLITE_VERSION})"
-
-
-def runtime_supports(required: str | None, available: str = _TFLITE_VERSION) -> bool:
-    """Whether a runtime is new enough for a model; versions compare as numbers, so that 1.14 is newer than 1.5.
-
-    Args:
-        required: what `minimum_runtime` says; None needs nothing in particular.
-        available: TensorFlow Lite version of the runtime, by default of the one installed here.
-
-    Returns:
-        False as well where `required` is no version: converters write UNKNOWN for an operator that no release has.
-
-    >>> runtime_supports("1.14.0", "1.5.0"), runtime_supports("2.3.0", "2.16.1")
-    (False, True)
-    """
-    if required is None:
-        return True
-    need, have = _version(required), _version(available)
-    return need is not None and have is not None and need <= have
+    return f"LiteRT {importlib.metadata.version('ai-edge-litert')} (TensorFlow Lite {TFLITE_VERSION})"
 
 
 def newest_version(versions: Iterable[str]) -> str:
     """The greatest of some versions, compared as numbers; one that isn't a version counts as newer than all, as UNKNOWN does."""
-    return max(versions, key=lambda v: (_version(v) is None, _version(v) or ()))
+    return max(versions, key=lambda v: (version_numbers(v) is None, version_numbers(v) or ()))
 
 
 def parse(model: bytes) -> Any:
@@ -196,16 +173,6 @@ def _metadata(parsed: Any) -> Iterator[tuple[str, bytes]]:
 def _in_blocks(tensor: Any) -> bool:
     blocks = schema.QuantizationDetails.BlockwiseQuantization
     return tensor.quantization is not None and tensor.quantization.detailsType == blocks
-
-
-def _version(text: str) -> tuple[int, ...] | None:
-    numbers = re.fullmatch(r"(\d+(?:\.\d+)*)(?:-\w+)?", text)  # 2.22.0-dev0 is a version, "1." is damage
-    if numbers is None:
-        return None
-    parts = [int(part) for part in numbers[1].split(".")]
-    while parts and parts[-1] == 0:  # 2.3 is 2.3.0
-        parts.pop()
-    return tuple(parts)
 
 
 _BUILTIN_NAMES = names(schema.BuiltinOperator)

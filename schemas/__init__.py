@@ -12,17 +12,22 @@ from tfx_edge.schemas.calibration import (
     OverlapCounts,
     SharedExample,
 )
+from tfx_edge.schemas.channel_log import ChannelLog, LogEntry
+from tfx_edge.schemas.channel_policy import ChannelPolicy, EmergencyStop, HealthRule, Lifetimes, PublicKey, RolloutStep
 from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, ClusteringReport
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.conversion import ConversionConfig
 from tfx_edge.schemas.corrections import AdaRound, BiasCorrection, CorrectedLayer, CrossLayerEqualization
 from tfx_edge.schemas.description import FlatbufferDescription
+from tfx_edge.schemas.device import DeviceConfig
 from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
 from tfx_edge.schemas.errors import ConfigError, EdgeError
 from tfx_edge.schemas.export import ExportConfig, Manifest
 from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
 from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
 from tfx_edge.schemas.granularity import Block, Filters, MOfN, Unstructured, XnnpackLatency
+from tfx_edge.schemas.health import Enrolment, HealthReport, SignedReport
+from tfx_edge.schemas.keyring import KeyReference, Keyring
 from tfx_edge.schemas.kubeflow import (
     Accelerator,
     ComponentConfig,
@@ -43,6 +48,8 @@ from tfx_edge.schemas.optimizers import Adam, AdamW, ConstantRate, CosineRate, E
 from tfx_edge.schemas.package_run import PackageRun, RecordedArtifact, TaskRecord
 from tfx_edge.schemas.preparation import LeftLayer, PreparationReport, Rewrite
 from tfx_edge.schemas.preprocessing import Preprocessing, RawFeature, TransformedFeature
+from tfx_edge.schemas.promotion import PromotionConfig
+from tfx_edge.schemas.provenance import DataSource, Evaluation, Provenance
 from tfx_edge.schemas.pruning import (
     ConstantSparsity,
     FilterReport,
@@ -59,6 +66,7 @@ from tfx_edge.schemas.pruning import (
 from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan
 from tfx_edge.schemas.ranges import RangeConfig, RangeRule, TensorRange, TensorRanges
+from tfx_edge.schemas.release import BundleFile, Cohort, DeviceInfo, Release, ReleaseIndex
 from tfx_edge.schemas.schedules import Schedule, Schedules, Window
 from tfx_edge.schemas.schemes import SchemeRule
 from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
@@ -91,12 +99,16 @@ __all__ = [
     "BiasCorrection",
     "Block",
     "Budget",
+    "BundleFile",
     "CalibrationConfig",
     "CalibrationSummary",
     "CandidateResult",
+    "ChannelLog",
+    "ChannelPolicy",
     "ClusteredLayer",
     "ClusteringConfig",
     "ClusteringReport",
+    "Cohort",
     "ComponentConfig",
     "Config",
     "ConfigError",
@@ -106,7 +118,10 @@ __all__ = [
     "CorrectedLayer",
     "CosineRate",
     "CrossLayerEqualization",
+    "DataSource",
     "DataflowBeam",
+    "DeviceConfig",
+    "DeviceInfo",
     "DirectBeam",
     "DistillationConfig",
     "DistillationReport",
@@ -114,7 +129,10 @@ __all__ = [
     "DuplicateCounts",
     "EarlyStopping",
     "EdgeError",
+    "EmergencyStop",
     "EnergyRank",
+    "Enrolment",
+    "Evaluation",
     "ExponentialRate",
     "ExportConfig",
     "FeatureMatch",
@@ -127,8 +145,12 @@ __all__ = [
     "GateConfig",
     "GateReport",
     "GradientClipping",
+    "HealthReport",
+    "HealthRule",
     "ImageAugmentation",
     "Interval",
+    "KeyReference",
+    "Keyring",
     "KubeflowConfig",
     "LayerError",
     "LayerErrors",
@@ -138,6 +160,8 @@ __all__ = [
     "LayerSensitivity",
     "LayerSparsity",
     "LeftLayer",
+    "Lifetimes",
+    "LogEntry",
     "LowRankConfig",
     "LowRankReport",
     "MOfN",
@@ -167,7 +191,10 @@ __all__ = [
     "PortableBeam",
     "PreparationReport",
     "Preprocessing",
+    "PromotionConfig",
+    "Provenance",
     "PruningConfig",
+    "PublicKey",
     "QatConfig",
     "QatLayer",
     "QatReport",
@@ -178,10 +205,13 @@ __all__ = [
     "RawFeature",
     "RecordedArtifact",
     "Regularization",
+    "Release",
+    "ReleaseIndex",
     "Resources",
     "Retry",
     "Rewrite",
     "RmsProp",
+    "RolloutStep",
     "RunInfo",
     "ScaledStudent",
     "Schedule",
@@ -201,6 +231,7 @@ __all__ = [
     "SharedExample",
     "SignalAugmentation",
     "Signature",
+    "SignedReport",
     "Slice",
     "SliceDrift",
     "SliceStatistics",

@@ -88,7 +88,8 @@ def _one_a_value(errors: Sequence[Any], data: Any) -> list[Any]:
 
 
 def _describe(cls: type[Config], error: Any) -> str:
-    where = ".".join([cls.__name__, *map(str, error["loc"])])
+    # A dictionary's key may hold line breaks.
+    where = ".".join([cls.__name__, *(part if part.isprintable() else ascii(part) for part in map(str, error["loc"]))])
     field = cls.model_fields.get(str(error["loc"][0])) if error["loc"] else None
     about = f" ({field.description})" if field is not None and field.description else ""
     message = error["msg"].removeprefix("Value error, ")

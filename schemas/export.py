@@ -12,6 +12,7 @@ from tfx_edge.schemas.cpp_names import cpp_namespace, namespace_of
 from tfx_edge.schemas.labels import checked_labels, read_labels
 from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.preprocessing import Preprocessing
+from tfx_edge.schemas.provenance import Provenance
 from tfx_edge.schemas.schemes import Scheme
 from tfx_edge.schemas.target import Target
 from tfx_edge.schemas.tensors import Signature
@@ -135,3 +136,4 @@ class Manifest(Config):
     operators: dict[str, int] = Field(description="How often each LiteRT operator occurs.")
     made_with: Toolchain | None = None
     run: RunInfo = Field(default=RunInfo(), description="All that differs between two exports of the same model and plan.")
+    provenance: Provenance | None = Field(default=None, description="Of a released model, as EdgePromoter adds it.")

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfx_edge.litert.child import Note, call_in_child
-from tfx_edge.litert.inspect import minimum_runtime, runtime, runtime_supports
+from tfx_edge.litert.inspect import minimum_runtime, runtime
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import EdgeError
+from tfx_edge.schemas.versions import runtime_supports
 
 
 class TrialFailure(RuntimeError):

@@ -20,6 +20,7 @@ from tfx_edge.litert.targets.tflm import run_tflm
 from tfx_edge.litert.targets.vela import compile_vela
 from tfx_edge.schemas import EdgeError
 from tfx_edge.schemas.target import Target, TargetReport
+from tfx_edge.schemas.versions import runtime_supports
 
 # What comes of following an index or a name in a flatbuffer that leads nowhere.
 _MALFORMED = (LookupError, AttributeError, TypeError, ValueError, struct.error)
@@ -73,7 +74,7 @@ def _run(model: bytes, target: Target, features: Mapping[str, NDArray[Any]], tim
 
 def _run_litert(model: bytes, features: Mapping[str, NDArray[Any]]) -> Outcome:
     needs = inspect.minimum_runtime(model)
-    if not inspect.runtime_supports(needs):
+    if not runtime_supports(needs):
         newer = f"needs TensorFlow Lite {needs}, newer than {inspect.runtime()}; install a newer ai-edge-litert"
         return Outcome(inspect.runtime(), reasons=(newer,))
     Runner(model)({name: values[:16] for name, values in features.items()})

@@ -19,6 +19,7 @@ from tfx_edge.litert import inspect
 from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import EdgeError, ExportConfig, Manifest, QuantizationConfig
 from tfx_edge.schemas.artifact_types import QuantizationPlan
+from tfx_edge.schemas.versions import runtime_supports
 
 TFLITE, MANIFEST, GOLDEN = "Format-Serving/tflite", "edge/manifest.json", "edge/golden.npz"
 DESCRIBED = ExportConfig(description="Species of a penguin")
@@ -69,7 +70,7 @@ def test_the_manifest_tells_what_the_flatbuffer_is(quantized: tuple[Model, Quant
     assert told.operators == {"CONCATENATION": 1, "FULLY_CONNECTED": 3, "QUANTIZE": 3}
     planned, plan_digest = plan_files.read(quantized[1].uri)
     assert (told.float_model_digest, told.plan_digest) == (planned.plan.float_model_digest, plan_digest)
-    assert inspect.runtime_supports(told.minimum_runtime)
+    assert runtime_supports(told.minimum_runtime)
     properties = [exported.get_string_custom_property("scheme"), exported.get_string_custom_property("digest")]
     sizes = [exported.get_int_custom_property("size_bytes"), exported.get_int_custom_property("gzip_bytes")]
     assert properties == ["int8", told.digest] and sizes == [told.size_bytes, told.gzip_bytes]

@@ -11,6 +11,7 @@ from ai_edge_litert.tools import flatbuffer_utils
 
 from tfx_edge.litert import inspect
 from tfx_edge.schemas import EdgeError
+from tfx_edge.schemas.versions import runtime_supports
 
 
 def test_operators_are_counted_by_name(image_model: bytes, scalar_model: bytes) -> None:
@@ -47,14 +48,14 @@ def test_the_gzipped_size_is_gzips_own_and_does_not_change_with_time(image_model
     ],
 )
 def test_versions_compare_as_numbers(required: str | None, available: str, supported: bool) -> None:
-    assert inspect.runtime_supports(required, available) is supported
+    assert runtime_supports(required, available) is supported
 
 
 def test_the_runtime_installed_here_runs_what_the_converter_here_writes(image_model: bytes) -> None:
     needs = inspect.minimum_runtime(image_model)
     assert needs is not None
-    assert inspect.runtime_supports(needs)
-    assert not inspect.runtime_supports("99.0")
+    assert runtime_supports(needs)
+    assert not runtime_supports("99.0")
     assert inspect.runtime().startswith("LiteRT 2.")
 
 

@@ -13,6 +13,7 @@ from tfx_edge.litert.runner import Runner
 from tfx_edge.schemas import EdgeError, QuantizationConfig, SchemeRule
 from tfx_edge.schemas.errors import ConfigError
 from tfx_edge.schemas.schemes import Scheme
+from tfx_edge.schemas.versions import runtime_supports
 
 RNG = np.random.default_rng(0)
 INT4 = [
@@ -107,8 +108,8 @@ def test_a_rule_gives_one_layer_4_bits_and_leaves_the_others() -> None:
 def test_4_bit_weights_are_refused_for_a_runtime_that_computes_garbage_from_them(config: QuantizationConfig) -> None:
     model = quantized(model_of(normal(32, 64)), config)
     needs = inspect.minimum_runtime(model)
-    assert not inspect.runtime_supports(needs, "2.16.2")
-    assert inspect.runtime_supports(needs)  # that of LiteRT here
+    assert not runtime_supports(needs, "2.16.2")
+    assert runtime_supports(needs)  # that of LiteRT here
 
 
 @each_int4
@@ -121,7 +122,7 @@ def test_the_runtime_does_not_hang_on_what_the_file_says(config: QuantizationCon
         parsed.buffers.append(buffer)
         parsed.metadata = [entry]
         model = bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
-        assert not inspect.runtime_supports(inspect.minimum_runtime(model), "2.16.2")
+        assert not runtime_supports(inspect.minimum_runtime(model), "2.16.2")
 
 
 def test_blocks_need_a_newer_runtime_than_channels() -> None:
