@@ -1,9 +1,9 @@
 """The rules of a release channel: how far and when a release spreads by itself, when it is stopped, how long signatures last."""
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tfx_edge.schemas.config import Config
-from tfx_edge.schemas.release import checked_name
+from tfx_edge.schemas.release import Name
 
 POLICY = "policy.json"
 """TUF's target that holds it."""
@@ -52,7 +52,7 @@ class ChannelPolicy(Config):
     """`policy.json` of a channel."""
 
     steps: tuple[RolloutStep, ...] = Field(default=(RolloutStep(share=1),), min_length=1, description="Shares that a release grows to.")
-    promote_to: str | None = Field(default=None, description="Channel that a release goes to after the last step; None: it stays.")
+    promote_to: Name | None = Field(default=None, description="Channel that a release goes to after the last step; None: it stays.")
     emergency_stop: EmergencyStop = EmergencyStop()
     lifetimes: Lifetimes = Lifetimes()
     fleet_keys: tuple[PublicKey, ...] = Field(
@@ -60,11 +60,6 @@ class ChannelPolicy(Config):
     )
     revoked_devices: tuple[str, ...] = Field(default=(), description="Devices whose reports count for nothing any more.")
     keep_bundles: int = Field(default=10, ge=1, description="Bundles that stay for a rollback besides those on offer.")
-
-    @field_validator("promote_to")
-    @classmethod
-    def _is_name(cls, name: str | None) -> str | None:
-        return None if name is None else checked_name(name)
 
     def check(self) -> None:
         shares = [step.share for step in self.steps]

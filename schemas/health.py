@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tfx_edge.schemas.channel_policy import PublicKey
 from tfx_edge.schemas.config import Config
-from tfx_edge.schemas.release import DeviceInfo, checked_digest, checked_name
+from tfx_edge.schemas.release import DeviceInfo, Digest, Name
 
 HEALTH_TYPE = "application/vnd.tfx-edge.health+json"
 ENROLMENT_TYPE = "application/vnd.tfx-edge.enrolment+json"
@@ -17,13 +17,8 @@ ENROLMENT_TYPE = "application/vnd.tfx-edge.enrolment+json"
 class Enrolment(Config):
     """A device's public key, signed by one of the fleet's keys. The device sends it along with its reports."""
 
-    device_id: str
+    device_id: Name
     key: PublicKey
-
-    @field_validator("device_id")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return checked_name(name)
 
 
 class HealthReport(Config):
@@ -32,16 +27,11 @@ class HealthReport(Config):
     device: DeviceInfo
     channel: str
     release: int = Field(ge=1)
-    bundle: str
+    bundle: Digest
     status: Literal["healthy", "failed"]
     reason: str = Field(default="", max_length=1000, description="failed: what went wrong, one line.")
     sequence: int = Field(ge=1, description="Counts up on the device: a replayed report is older than one that is there.")
     time: datetime = Field(description="UTC, by the device's clock.")
-
-    @field_validator("bundle")
-    @classmethod
-    def _is_digest(cls, digest: str) -> str:
-        return checked_digest(digest)
 
 
 class SignedReport(Config):

@@ -1,18 +1,18 @@
 """EdgePromoter: the channel that a blessed model goes to."""
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tfx_edge.schemas.channel_policy import ChannelPolicy
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.keyring import Keyring
-from tfx_edge.schemas.release import CHANNELS, Cohort, checked_name
+from tfx_edge.schemas.release import CHANNELS, Cohort, Name
 
 
 class PromotionConfig(Config):
     """Nothing here is a secret: keys are named by reference."""
 
     channels: str = Field(description="Folder of the channels, on any filesystem that TFX reaches.")
-    channel: str = Field(default=CHANNELS[0], description="The one that is published to.")
+    channel: Name = Field(default=CHANNELS[0], description="The one that is published to.")
     keyring: str | Keyring = Field(description="Path of a keyring.json on the machine that runs EdgePromoter, or a Keyring.")
     cohort: Cohort = Cohort()
     create: bool = Field(
@@ -20,11 +20,6 @@ class PromotionConfig(Config):
         description="For development: makes canary, beta and stable with new keys beside the keyring's path where there is no channel.",
     )
     policies: dict[str, ChannelPolicy] = Field(default_factory=dict, description="create: of each channel; others have their defaults.")
-
-    @field_validator("channel")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return checked_name(name)
 
     def check(self) -> None:
         if self.create and not isinstance(self.keyring, str):

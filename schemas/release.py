@@ -3,8 +3,9 @@
 import hashlib
 import re
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.versions import runtime_supports, version_numbers
@@ -22,63 +23,50 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def checked_name(name: str) -> str:
-    """A name that may stand in a path and a URL: a channel's, a device's.
-
-    Raises:
-        ValueError: it may not.
-    """
+def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r:.200}: expected letters, digits, '.', '_' and '-', at most 128, a letter or digit first")
     return name
 
 
-def checked_digest(digest: str) -> str:
-    """A sha256 in hexadecimal digits.
-
-    Raises:
-        ValueError: it is none.
-    """
+def _checked_digest(digest: str) -> str:
     if not _DIGEST.fullmatch(digest):
         raise ValueError(f"{digest!r:.100}: expected the 64 hexadecimal digits of a sha256")
     return digest
 
 
+def _checked_version(text: str) -> str:
+    if version_numbers(text) is None:
+        raise ValueError("expected a version, for example 2.21.0")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
+"""May stand in a path and a URL: a channel's, a device's."""
+
+Digest = Annotated[str, AfterValidator(_checked_digest)]
+"""A sha256 in hexadecimal digits."""
+
+RuntimeVersion = Annotated[str, AfterValidator(_checked_version)]
+"""TensorFlow Lite's, which compares as numbers."""
+
+
 class DeviceInfo(Config):
     """What a cohort looks at."""
 
-    device_id: str = Field(description="Unique in the fleet.")
+    device_id: Name = Field(description="Unique in the fleet.")
     target: str = Field(default="litert-cpu", description="Profile of the device's toolchain, as in schemas/targets.")
-    runtime: str = Field(description="TensorFlow Lite version that the device's runtime is made from.")
+    runtime: RuntimeVersion = Field(description="TensorFlow Lite version that the device's runtime is made from.")
     region: str = Field(default="", description="A tag of your choosing.")
-
-    @field_validator("device_id")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return checked_name(name)
-
-    @field_validator("runtime")
-    @classmethod
-    def _is_version(cls, text: str) -> str:
-        if version_numbers(text) is None:
-            raise ValueError("expected a version, for example 2.21.0")
-        return text
 
 
 class Cohort(Config):
     """Which devices a release is for. Empty: all of them."""
 
     targets: tuple[str, ...] = Field(default=(), description="Profiles, one of which must be the device's; empty: any.")
-    minimum_runtime: str | None = Field(default=None, description="Oldest TensorFlow Lite version that the device may have.")
-    below_runtime: str | None = Field(default=None, description="The device's version must be older than this one.")
+    minimum_runtime: RuntimeVersion | None = Field(default=None, description="Oldest TensorFlow Lite version that the device may have.")
+    below_runtime: RuntimeVersion | None = Field(default=None, description="The device's version must be older than this one.")
     regions: tuple[str, ...] = Field(default=(), description="Tags, one of which must be the device's; empty: any.")
-
-    @field_validator("minimum_runtime", "below_runtime")
-    @classmethod
-    def _is_version(cls, text: str | None) -> str | None:
-        if text is not None and version_numbers(text) is None:
-            raise ValueError("expected a version, for example 2.21.0")
-        return text
 
     def admits(self, device: DeviceInfo) -> bool:
         """Whether a device belongs to it.
@@ -99,7 +87,7 @@ class BundleFile(Config):
     """One file of a bundle; its content is TUF's target `bundles/<bundle>/<path>`."""
 
     path: str = Field(description="Within the bundle: tflite, edge/manifest.json, ...")
-    digest: str = Field(description="sha256.")
+    digest: Digest = Field(description="sha256.")
     size_bytes: int = Field(ge=0)
 
     @field_validator("path")
@@ -111,17 +99,12 @@ class BundleFile(Config):
             )
         return path
 
-    @field_validator("digest")
-    @classmethod
-    def _is_digest(cls, digest: str) -> str:
-        return checked_digest(digest)
-
 
 class Release(Config):
     """A bundle that is offered to the devices of a cohort, or to a share of them."""
 
     number: int = Field(ge=1, description="Counts up in a channel and never comes twice; a device goes to higher ones alone.")
-    bundle: str = Field(description="sha256 that identifies what the bundle does, whichever run made it.")
+    bundle: Digest = Field(description="sha256 that identifies what the bundle does, whichever run made it.")
     files: tuple[BundleFile, ...]
     cohort: Cohort = Cohort()
     minimum_runtime: str | None = Field(default=None, description="The manifest's: no older runtime can run the model.")
@@ -129,11 +112,6 @@ class Release(Config):
     published: datetime = Field(description="UTC: when its number came up.")
     share_since: datetime = Field(description="UTC: when it got its share.")
     rollback_of: int | None = Field(default=None, description="The release that this one takes back; None for a new one.")
-
-    @field_validator("bundle")
-    @classmethod
-    def _is_digest(cls, digest: str) -> str:
-        return checked_digest(digest)
 
     def check(self) -> None:
         paths = [file.path for file in self.files]
@@ -159,13 +137,8 @@ class Release(Config):
 class ReleaseIndex(Config):
     """`releases.json`: what a channel offers, newest first. A device takes the first that admits it."""
 
-    channel: str
+    channel: Name
     releases: tuple[Release, ...] = ()
-
-    @field_validator("channel")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return checked_name(name)
 
     def check(self) -> None:
         numbers = [release.number for release in self.releases]

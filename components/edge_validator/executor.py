@@ -11,11 +11,12 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import keys
 from tfx_edge.components.documents import read_bytes, write_document
-from tfx_edge.components.edge_model_files import FLATBUFFER, MANIFEST
+from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.edge_validator.gate import Evidence, judge, with_raw_examples
 from tfx_edge.components.examples import split_sources, transformed_schema
 from tfx_edge.schemas import EdgeError, GateConfig, Manifest
+from tfx_edge.schemas.release import MANIFEST
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):

@@ -9,7 +9,7 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.documents import write_bytes, write_chunks, write_document
-from tfx_edge.components.edge_model_files import FLATBUFFER, MANIFEST
+from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.components.tflite_exporter.bundle import make_bundle
@@ -21,6 +21,7 @@ from tfx_edge.litert.planning import Planned, carry_out
 from tfx_edge.optimize.raw_features import TransformGraph
 from tfx_edge.optimize.source_layers import source_layers
 from tfx_edge.schemas import ConversionConfig, EdgeError, ExportConfig, QuantizationConfig
+from tfx_edge.schemas.release import MANIFEST
 
 
 class Executor(BaseExecutor):
