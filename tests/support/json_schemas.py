@@ -1,5 +1,6 @@
 """Hypothesis strategies out of JSON Schemas, as far as pydantic's use them."""
 
+import re
 from typing import Any
 
 from hypothesis import strategies as st
@@ -48,7 +49,13 @@ def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[
     if "properties" not in schema:
         values = schema.get("additionalProperties", {})
         least = schema.get("minProperties", 0)
-        return st.dictionaries(_TEXT, _ANY if values is True else documents(values, root), min_size=least, max_size=least + 2)
+        patterns = schema.get("patternProperties", {})
+        named = [
+            st.dictionaries(_strings({"pattern": pattern}, root), documents(value, root), max_size=2) for pattern, value in patterns.items()
+        ]
+        free = _TEXT.filter(lambda name: not any(re.search(pattern, name) for pattern in patterns))
+        others = st.dictionaries(free, _ANY if values is True else documents(values, root), min_size=least, max_size=least + 2)
+        return st.one_of(*named, others)
     properties = {name: documents(value, root) for name, value in schema["properties"].items()}
     required = {name: properties[name] for name in schema.get("required", ())}
     return st.fixed_dictionaries(required, optional={name: value for name, value in properties.items() if name not in required})
