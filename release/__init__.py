@@ -1,0 +1,1 @@
+"""Signed release channels: TUF repositories that devices follow. Needs neither TFX nor TensorFlow."""

@@ -1,0 +1,113 @@
+"""Changes a channel in one step: whoever reads it sees all of the change or nothing of it.
+
+New files come first, under names that nothing refers to yet, then the metadata, each under its version's number. The last write replaces
+timestamp.json: the change is there from then on, and before it the channel is as it was, whatever a crash leaves lying around.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from tuf.api.exceptions import RepositoryError
+from tuf.api.metadata import MetaFile, Snapshot, TargetFile, Targets, Timestamp
+
+from tfx_edge.release.channel import Channel, metadata_path, target_info, target_path
+from tfx_edge.release.signing import sign, signing_key_id
+from tfx_edge.schemas.channel_log import LOG, ChannelLog, LogEntry
+from tfx_edge.schemas.channel_policy import POLICY, ChannelPolicy
+from tfx_edge.schemas.keyring import Keyring
+from tfx_edge.schemas.release import RELEASES, ReleaseIndex
+
+
+def commit(
+    channel: Channel,
+    keyring: Keyring,
+    entry: LogEntry,
+    *,
+    now: datetime,
+    index: ReleaseIndex | None = None,
+    policy: ChannelPolicy | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> Channel:
+    """Changes a channel; the caller holds its lock.
+
+    Args:
+        channel: as it was opened under the lock.
+        keyring: has the keys of targets, snapshot and timestamp.
+        entry: goes to the log, with the id of the key that signs the targets.
+        now: signatures last from then on.
+        index: what it offers from now on; None: as before.
+        policy: its rules from now on; None: as before.
+        files: content of new targets, by TUF's paths of them.
+
+    Returns:
+        The channel as it is now.
+
+    Raises:
+        ChannelError: the keyring lacks a key; nothing was changed.
+    """
+    policy = policy or channel.policy
+    index = index or channel.index
+    targets = Targets(channel.targets.signed.version + 1, expires=now + timedelta(days=policy.lifetimes.targets_days))
+    snapshot = Snapshot(channel.snapshot.signed.version + 1, expires=now + timedelta(days=policy.lifetimes.snapshot_days))
+    snapshot.meta = {"targets.json": MetaFile(targets.version)}
+    timestamp = Timestamp(channel.timestamp.signed.version + 1, expires=now + timedelta(days=policy.lifetimes.timestamp_days))
+    timestamp.snapshot_meta = MetaFile(snapshot.version)
+
+    root = channel.root.signed
+    log = ChannelLog(entries=(*channel.log.entries, entry.model_copy(update={"key_id": signing_key_id("targets", root, keyring)})))
+    contents = {RELEASES: index, POLICY: policy, LOG: log}
+    written = {path: document.to_json().encode() for path, document in contents.items()} | dict(files or {})
+    infos = {path: target_info(path, content) for path, content in written.items()}
+    kept = _bundles_to_keep(index, policy, log)
+    carried = {path: info for path, info in channel.targets.signed.targets.items() if path not in infos and _bundle_of(path) in kept}
+    targets.targets = {**carried, **infos}
+
+    # All that needs a key comes before the first write.
+    signed_targets, signed_snapshot = sign(targets, root, keyring), sign(snapshot, root, keyring)
+    signed_timestamp = sign(timestamp, root, keyring)
+    for path, content in written.items():
+        _write_once(channel, infos[path], content)
+    channel.storage.write(metadata_path(channel.name, "targets", targets.version), signed_targets.to_bytes())
+    channel.storage.write(metadata_path(channel.name, "snapshot", snapshot.version), signed_snapshot.to_bytes())
+    channel.storage.write(metadata_path(channel.name, "timestamp"), signed_timestamp.to_bytes())
+    changed = Channel(channel.storage, channel.name, channel.root, signed_targets, signed_snapshot, signed_timestamp, index, policy, log)
+    _sweep(channel, changed)
+    return changed
+
+
+def _write_once(channel: Channel, info: TargetFile, content: bytes) -> None:
+    """A name holds the content's digest, so a file that is there is the same one, unless its disk has failed."""
+    path = target_path(channel.name, info)
+    try:
+        info.verify_length_and_hashes(channel.storage.read(path))
+    except (FileNotFoundError, RepositoryError):
+        channel.storage.write(path, content)
+
+
+def _bundles_to_keep(index: ReleaseIndex, policy: ChannelPolicy, log: ChannelLog) -> set[str]:
+    """What is on offer, and the last others that a rollback could go back to."""
+    offered = {release.bundle for release in index.releases}
+    withdrawn = {entry.release.bundle for entry in log.entries if entry.action == "expire" and entry.release is not None}
+    past: list[str] = []
+    for entry in reversed(log.entries):
+        if entry.release is not None and entry.release.bundle not in {*past, *offered, *withdrawn}:
+            past.append(entry.release.bundle)
+    return offered | set(past[: policy.keep_bundles])
+
+
+def _bundle_of(path: str) -> str | None:
+    return path.split("/")[1] if path.startswith("bundles/") else None
+
+
+def _sweep(before: Channel, after: Channel) -> None:
+    """Removes what neither the channel nor the one before it refers to: a device may be in the middle of reading the old one."""
+    name, storage = after.name, after.storage
+    kept = {target_path(name, info) for channel in (before, after) for info in channel.targets.signed.targets.values()}
+    for path in storage.list(f"{name}/targets"):
+        if path not in kept:
+            storage.remove(path)
+    for role, signed in (("targets", before.targets.signed), ("snapshot", before.snapshot.signed)):
+        for path in storage.list(f"{name}/metadata"):
+            version, _, rest = path.rpartition("/")[2].partition(".")
+            if rest == f"{role}.json" and version.isdigit() and int(version) < signed.version:
+                storage.remove(path)

@@ -1,0 +1,52 @@
+"""Signs again what would end soon, so that devices don't take a quiet channel for a frozen one."""
+
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from tuf.api.metadata import Metadata, T
+
+from tfx_edge.release.channel import Channel, metadata_path
+from tfx_edge.release.signing import can_sign, sign
+from tfx_edge.schemas.keyring import Keyring
+
+
+def renew(channel: Channel, keyring: Keyring, *, now: datetime) -> tuple[Channel, tuple[str, ...]]:
+    """Signs the timestamp again once a third of its time has gone, snapshot and targets once half of theirs has. The caller holds the lock.
+
+    Args:
+        channel: as it was opened under the lock.
+        keyring: what it has no key for is left as it is: a machine without the targets' key keeps a channel fresh as well.
+        now: the new signatures last from then on.
+
+    Returns:
+        The channel as it is now, and the roles that were signed.
+    """
+    lasts, root = channel.policy.lifetimes, channel.root.signed
+    targets, snapshot, timestamp = deepcopy(channel.targets), deepcopy(channel.snapshot), deepcopy(channel.timestamp)
+    renewed: list[str] = []
+
+    def due(metadata: Metadata[T], days: float, left: float) -> bool:
+        return metadata.signed.expires - now < left * timedelta(days=days)
+
+    def renewal(metadata: Metadata[T], days: float) -> Metadata[T]:
+        metadata.signed.version += 1
+        metadata.signed.expires = now + timedelta(days=days)
+        renewed.append(metadata.signed.type)
+        return sign(metadata.signed, root, keyring)
+
+    able = {role: can_sign(role, root, keyring) for role in ("targets", "snapshot", "timestamp")}
+    if all(able.values()) and due(targets, lasts.targets_days, 1 / 2):
+        targets = renewal(targets, lasts.targets_days)
+        snapshot.signed.meta["targets.json"].version = targets.signed.version
+    if able["snapshot"] and able["timestamp"] and (renewed or due(snapshot, lasts.snapshot_days, 1 / 2)):
+        snapshot = renewal(snapshot, lasts.snapshot_days)
+        timestamp.signed.snapshot_meta.version = snapshot.signed.version
+    if able["timestamp"] and (renewed or due(timestamp, lasts.timestamp_days, 2 / 3)):
+        timestamp = renewal(timestamp, lasts.timestamp_days)
+    for metadata in (targets, snapshot):
+        if metadata.signed.type in renewed:
+            channel.storage.write(metadata_path(channel.name, metadata.signed.type, metadata.signed.version), metadata.to_bytes())
+    if renewed:  # the timestamp last: it puts the others in force
+        channel.storage.write(metadata_path(channel.name, "timestamp"), timestamp.to_bytes())
+    return replace(channel, targets=targets, snapshot=snapshot, timestamp=timestamp), tuple(renewed)

@@ -1,0 +1,103 @@
+"""Root metadata: which keys a channel's roles have. Drafted, signed on as many machines as it takes, and only then put in force."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tuf.api.metadata import Metadata, Root
+
+from tfx_edge.release.errors import ChannelError
+from tfx_edge.release.keys import key_of
+from tfx_edge.release.signing import add_signatures, require_signed
+from tfx_edge.schemas.channel_policy import PublicKey
+from tfx_edge.schemas.keyring import Keyring
+
+ROLES = ("root", "targets", "snapshot", "timestamp")
+
+
+@dataclass(frozen=True)
+class RoleKeys:
+    """The keys of a role.
+
+    Attributes:
+        keys: public ones.
+        threshold: how many of them must sign.
+    """
+
+    keys: tuple[PublicKey, ...]
+    threshold: int = 1
+
+
+def draft_root(roles: Mapping[str, RoleKeys], *, now: datetime, days: float) -> Metadata[Root]:
+    """The first root of a channel, not signed yet.
+
+    Args:
+        roles: keys of root, targets, snapshot and timestamp.
+        now: the draft lasts from then on.
+        days: for how long.
+
+    Raises:
+        ChannelError: a role is missing, a key is none, or a threshold can't be met.
+    """
+    if set(roles) != set(ROLES):
+        raise ChannelError(f"roles are {', '.join(sorted(roles))}; expected keys for {', '.join(ROLES)}")
+    root = Root(version=1, expires=now + timedelta(days=days), consistent_snapshot=True)
+    for role, keys in roles.items():
+        _assign(root, role, keys)
+    return Metadata(root)
+
+
+def draft_next_root(root: Metadata[Root], roles: Mapping[str, RoleKeys], *, now: datetime, days: float) -> Metadata[Root]:
+    """The root after another one, not signed yet: with other keys for some roles, or as it was with a new date.
+
+    Raises:
+        ChannelError: as `draft_root`.
+    """
+    following = deepcopy(root.signed)
+    following.version += 1
+    following.expires = now + timedelta(days=days)
+    for role, keys in roles.items():
+        if role not in ROLES:
+            raise ChannelError(f"role {role!r}: expected one of {', '.join(ROLES)}")
+        _assign(following, role, keys)
+    return Metadata(following)
+
+
+def sign_root(draft: Metadata[Root], keyring: Keyring, previous: Metadata[Root] | None = None) -> int:
+    """Adds the signatures that a keyring can give to a draft, as one of those who must sign it.
+
+    Args:
+        draft: changed in place.
+        keyring: its `root` keys sign, whether they belong to the draft or to the root before it.
+        previous: the root in force; None for a first one.
+
+    Returns:
+        How many keys signed.
+    """
+    signed = add_signatures(draft, draft.signed, keyring)
+    if previous is not None:
+        signed += add_signatures(draft, previous.signed, keyring)
+    return signed
+
+
+def require_root_signed(draft: Metadata[Root], previous: Metadata[Root] | None = None) -> None:
+    """Checks that a draft can be put in force: enough of its own keys have signed, and enough of those of the root before it.
+
+    Raises:
+        ChannelError: they haven't.
+    """
+    require_signed(draft, draft.signed)
+    if previous is not None:
+        require_signed(draft, previous.signed)
+
+
+def _assign(root: Root, role: str, keys: RoleKeys) -> None:
+    for key_id in list(root.roles[role].keyids):
+        root.revoke_key(key_id, role)
+    for key in keys.keys:
+        root.add_key(key_of(key), role)
+    known = len(root.roles[role].keyids)
+    if not 1 <= keys.threshold <= known:
+        raise ChannelError(f"{role}: {keys.threshold} of {known} keys must sign; expected 1 to {known}")
+    root.roles[role].threshold = keys.threshold
