@@ -6,6 +6,9 @@ from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.gate_report import MetricComparison
 from tfx_edge.schemas.lineage import RunInfo
 
+IMAGE_VARIABLE = "TFX_EDGE_IMAGE"
+"""Environment variable that tells a component its container's image; a compiled package sets it."""
+
 
 class DataSource(Config):
     """The Examples that the run started from."""

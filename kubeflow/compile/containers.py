@@ -9,6 +9,7 @@ from typing import Any
 
 from tfx_edge.schemas import ComponentConfig, Resources
 from tfx_edge.schemas.kubeflow import UNBOUNDED_S, gigabytes
+from tfx_edge.schemas.provenance import IMAGE_VARIABLE
 
 INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 """The option of TFX's containers whose value has the parameters' types; Beam's arguments stand behind it."""
@@ -16,13 +17,14 @@ INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 
 def apply_container(container: dict[str, Any], config: ComponentConfig) -> None:
     """Puts resources and environment variables into a PipelineContainerSpec; what the pipeline's own code asked for stays where the
-    environment says nothing.
+    environment says nothing. A component learns its image, which it can't ask for.
     """
     resources = {**container.get("resources", {}), **_resources(config)}
     if resources:
         container["resources"] = resources
-    if config.env:
-        container["env"] = [{"name": name, "value": value} for name, value in sorted(config.env.items())]
+    variables = {IMAGE_VARIABLE: container["image"], **config.env} if of_tfx(container) else config.env
+    if variables:
+        container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
 
 
 def of_tfx(container: dict[str, Any]) -> bool:

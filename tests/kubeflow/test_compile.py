@@ -218,7 +218,7 @@ def test_the_environment_says_how_containers_run() -> None:
     assert made["resources"] == {
         "cpuLimit": 2.0, "memoryRequest": 1.073741824, "memoryLimit": 2.0, "accelerator": {"type": "nvidia.com/gpu", "count": "2"},
     }  # fmt: skip
-    assert made["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    assert made["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "TFX_EDGE_IMAGE", "value": made["image"]}]
     assert made["args"][-5:] == [
         "--runner=DirectRunner", "--direct_running_mode=in_memory", "--direct_num_workers=4", "--sdk_container_image=none", "--x=1",
     ]  # fmt: skip
