@@ -4,7 +4,7 @@ New files come first, under names that nothing refers to yet, then the metadata,
 timestamp.json: the change is there from then on, and before it the channel is as it was, whatever a crash leaves lying around.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from tuf.api.exceptions import RepositoryError
@@ -21,7 +21,7 @@ from tfx_edge.schemas.release import RELEASES, ReleaseIndex
 def commit(
     channel: Channel,
     keyring: Keyring,
-    entry: LogEntry,
+    entries: Sequence[LogEntry],
     *,
     now: datetime,
     index: ReleaseIndex | None = None,
@@ -33,7 +33,7 @@ def commit(
     Args:
         channel: as it was opened under the lock.
         keyring: has the keys of targets, snapshot and timestamp.
-        entry: goes to the log, with the id of the key that signs the targets.
+        entries: go to the log, with the id of the key that signs the targets.
         now: signatures last from then on.
         index: what it offers from now on; None: as before.
         policy: its rules from now on; None: as before.
@@ -54,7 +54,8 @@ def commit(
     timestamp.snapshot_meta = MetaFile(snapshot.version)
 
     root = channel.root.signed
-    log = ChannelLog(entries=(*channel.log.entries, entry.model_copy(update={"key_id": signing_key_id("targets", root, keyring)})))
+    key_id = signing_key_id("targets", root, keyring)
+    log = ChannelLog(entries=(*channel.log.entries, *(entry.model_copy(update={"key_id": key_id}) for entry in entries)))
     contents = {RELEASES: index, POLICY: policy, LOG: log}
     written = {path: document.to_json().encode() for path, document in contents.items()} | dict(files or {})
     infos = {path: target_info(path, content) for path, content in written.items()}
@@ -87,11 +88,12 @@ def _write_once(channel: Channel, info: TargetFile, content: bytes) -> None:
 def _bundles_to_keep(index: ReleaseIndex, policy: ChannelPolicy, log: ChannelLog) -> set[str]:
     """What is on offer, and the last others that a rollback could go back to."""
     offered = {release.bundle for release in index.releases}
-    withdrawn = {entry.release.bundle for entry in log.entries if entry.action == "expire" and entry.release is not None}
-    past: list[str] = []
+    seen, past = set(offered), []
     for entry in reversed(log.entries):
-        if entry.release is not None and entry.release.bundle not in {*past, *offered, *withdrawn}:
-            past.append(entry.release.bundle)
+        if entry.release is not None and entry.release.bundle not in seen:
+            seen.add(entry.release.bundle)
+            if entry.action != "expire":
+                past.append(entry.release.bundle)
     return offered | set(past[: policy.keep_bundles])
 
 

@@ -82,8 +82,7 @@ def public_key_in(file: Path) -> PublicKey:
         ChannelError: the file can't be read, or holds no key.
     """
     try:
-        private_key = load_pem_private_key(file.read_bytes(), None)
-        return public_key_of(SSlibKey.from_crypto(private_key.public_key()))
+        return public_key_of(SSlibKey.from_crypto(load_pem_private_key(file.read_bytes(), None).public_key()))
     except OSError as error:
         raise ChannelError(f"{file}: {error.strerror}; expected a private key in PEM") from error
     except (ValueError, TypeError, UnsupportedAlgorithm):

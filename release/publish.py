@@ -39,6 +39,8 @@ def publish(
     *,
     cohort: Cohort = Cohort(),
     provenance: Provenance | None = None,
+    from_channel: str | None = None,
+    reason: str = "",
     who: str | None = None,
     now: datetime | None = None,
 ) -> Published:
@@ -53,12 +55,14 @@ def publish(
         keyring: has the keys of targets, snapshot and timestamp.
         cohort: devices it is for.
         provenance: where it comes from, for the log.
+        from_channel: the channel that it is promoted from, for the log; None: it is new.
+        reason: for the log.
         who: publishes it, for the log; None: the user.
         now: the time; None: this moment.
 
     Raises:
         ChannelBusyError: another process is changing the channel.
-        ChannelError: there is no such channel or it doesn't verify, the keyring lacks a key, or the bundle was stopped here before.
+        ChannelError: there is no such channel or it doesn't verify, the keyring lacks a key, or the bundle was taken back here before.
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
@@ -66,7 +70,7 @@ def publish(
         newest = newest_release(channel.index, cohort)
         if newest is not None and newest.bundle == bundle.digest:
             return Published(channel, newest, changed=False)
-        refuse_stopped(channel, bundle.digest)
+        refuse_taken_back(channel, bundle.digest)
         release = Release(
             number=channel.log.last_number + 1,
             bundle=bundle.digest,
@@ -77,9 +81,18 @@ def publish(
             published=now,
             share_since=now,
         )
-        entry = LogEntry(time=now, action="publish", who=who or current_actor(), key_id="", release=release, provenance=provenance)
+        entry = LogEntry(
+            time=now,
+            action="publish" if from_channel is None else "promote",
+            who=who or current_actor(),
+            key_id="",
+            release=release,
+            provenance=provenance,
+            from_channel=from_channel,
+            reason=reason,
+        )
         files = {release.target_path(file): bundle.files[file.path] for file in release.files}
-        channel = commit(channel, keyring, entry, now=now, index=with_release(channel.index, release), files=files)
+        channel = commit(channel, keyring, [entry], now=now, index=with_release(channel.index, release), files=files)
     return Published(channel, release, changed=True)
 
 
@@ -103,15 +116,17 @@ def _covers(newer: Release, older: Release) -> bool:
     return newer.number > older.number and newer.share == 1 and newer.cohort == older.cohort and runs_where_older_does
 
 
-def refuse_stopped(channel: Channel, bundle: str) -> None:
-    """Refuses a bundle that was stopped in a channel: what failed on devices never comes back by itself.
+def refuse_taken_back(channel: Channel, bundle: str) -> None:
+    """Refuses a bundle that was stopped or rolled back in a channel: what failed on devices never comes back by itself, as a rerun of
+    its pipeline would bring it.
 
     Raises:
         ChannelError: it was.
     """
-    for entry in channel.log.entries:
-        if entry.action == "stop" and entry.release is not None and entry.release.bundle == bundle:
-            raise ChannelError(
-                f"{channel.name}: this model was stopped here as release {entry.release.number} on {entry.time:%Y-%m-%d}: "
-                f"{entry.reason or 'no reason given'}; publish another one"
-            )
+    entry = channel.log.taken_back.get(bundle)
+    if entry is not None:
+        what = "stopped" if entry.action == "stop" else "rolled back"
+        raise ChannelError(
+            f"{channel.name}: this model was {what} here on {entry.time:%Y-%m-%d} ({entry.reason or 'no reason given'}); publish another "
+            "one, or go back to it with `tfx-edge channel rollback --to`"
+        )

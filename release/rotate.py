@@ -66,7 +66,7 @@ def apply_root(
             storage.write(metadata_path(name, metadata.signed.type, version), metadata.to_bytes())
         storage.write(metadata_path(name, "root", draft.signed.version), draft.to_bytes())
         entry = LogEntry(time=now, action="rotate-key", who=who or current_actor(), key_id="", reason=reason or _summary(changed))
-        return commit(open_channel(storage, name), keyring, entry, now=now)
+        return commit(open_channel(storage, name), keyring, [entry], now=now)
 
 
 def _keys(root: Root, role: str) -> tuple[frozenset[str], int]:

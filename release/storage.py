@@ -13,15 +13,24 @@ from tfx_edge.release.errors import ChannelBusyError, ChannelError
 class Storage(Protocol):
     """Files by their paths below a root, parts divided by '/'."""
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, at_most: int | None = None) -> bytes:
         """The content of a file.
+
+        Args:
+            path: of it.
+            at_most: how many bytes of it; None: all.
 
         Raises:
             FileNotFoundError: there is none.
+            ChannelError: it can't be read.
         """
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes a file whole or not at all, over one that is there, with the folders above it; on return it outlasts a power cut."""
+        """Writes a file whole or not at all, over one that is there, with the folders above it; on return it outlasts a power cut.
+
+        Raises:
+            ChannelError: it can't be written.
+        """
 
     def list(self, folder: str) -> tuple[str, ...]:
         """Paths of all files below a folder, leftovers of writes that were cut short too; none where there is no folder."""
@@ -46,20 +55,29 @@ class LocalStorage:
     def __init__(self, root: Path | str) -> None:
         self._root = Path(root)
 
-    def read(self, path: str) -> bytes:
-        return (self._root / path).read_bytes()
+    def read(self, path: str, at_most: int | None = None) -> bytes:
+        try:
+            with (self._root / path).open("rb") as stream:
+                return stream.read(-1 if at_most is None else at_most)
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(path) from None
+        except OSError as error:
+            raise ChannelError(f"{self._root / path}: can't be read: {error.strerror}") from error
 
     def write(self, path: str, content: bytes) -> None:
         file = self._root / path
         self._make_folder(file.parent)
         # One name for each file: what a crash leaves is overwritten by the next try. Only the lock's holder writes.
         partial = file.with_name(f".{file.name}.partial")
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, file)
-        _sync_folder(file.parent)
+        try:
+            with partial.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, file)
+            _sync_folder(file.parent)
+        except OSError as error:
+            raise ChannelError(f"{file}: can't be written: {error.strerror}; make room or give the folder to this user") from error
 
     def list(self, folder: str) -> tuple[str, ...]:
         files = (self._root / folder).rglob("*")

@@ -14,12 +14,13 @@ from tfx_edge.schemas.calibration import (
 )
 from tfx_edge.schemas.channel_log import ChannelLog, LogEntry
 from tfx_edge.schemas.channel_policy import ChannelPolicy, EmergencyStop, HealthRule, Lifetimes, PublicKey, RolloutStep
+from tfx_edge.schemas.channel_status import ChannelStatus, ReleaseStatus, RoleStatus
 from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, ClusteringReport
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.conversion import ConversionConfig
 from tfx_edge.schemas.corrections import AdaRound, BiasCorrection, CorrectedLayer, CrossLayerEqualization
 from tfx_edge.schemas.description import FlatbufferDescription
-from tfx_edge.schemas.device import DeviceConfig
+from tfx_edge.schemas.device import DeviceConfig, DeviceState, DeviceStatus, Verdict
 from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
 from tfx_edge.schemas.errors import ConfigError, EdgeError
 from tfx_edge.schemas.export import ExportConfig, Manifest
@@ -105,6 +106,7 @@ __all__ = [
     "CandidateResult",
     "ChannelLog",
     "ChannelPolicy",
+    "ChannelStatus",
     "ClusteredLayer",
     "ClusteringConfig",
     "ClusteringReport",
@@ -122,6 +124,8 @@ __all__ = [
     "DataflowBeam",
     "DeviceConfig",
     "DeviceInfo",
+    "DeviceState",
+    "DeviceStatus",
     "DirectBeam",
     "DistillationConfig",
     "DistillationReport",
@@ -207,10 +211,12 @@ __all__ = [
     "Regularization",
     "Release",
     "ReleaseIndex",
+    "ReleaseStatus",
     "Resources",
     "Retry",
     "Rewrite",
     "RmsProp",
+    "RoleStatus",
     "RolloutStep",
     "RunInfo",
     "ScaledStudent",
@@ -255,6 +261,7 @@ __all__ = [
     "TrialResult",
     "Unstructured",
     "ValueMoments",
+    "Verdict",
     "Volume",
     "Window",
     "XnnpackLatency",

@@ -36,6 +36,27 @@ class ChannelLog(Config):
     entries: tuple[LogEntry, ...] = ()
 
     @property
+    def releases(self) -> dict[int, Release]:
+        """Every release there ever was, by its number, as it was last."""
+        return {entry.release.number: entry.release for entry in self.entries if entry.release is not None}
+
+    @property
+    def taken_back(self) -> dict[str, LogEntry]:
+        """Bundles that were stopped or rolled back and haven't been gone back to since, with the entry that did it."""
+        releases, found = self.releases, dict[str, LogEntry]()
+        for entry in self.entries:
+            if entry.release is None:
+                continue
+            if entry.action == "stop":
+                found[entry.release.bundle] = entry
+            elif entry.release.rollback_of is not None:
+                found.pop(entry.release.bundle, None)
+                taken = releases.get(entry.release.rollback_of)
+                if taken is not None and taken.bundle not in found:
+                    found[taken.bundle] = entry
+        return found
+
+    @property
     def last_number(self) -> int:
         """The highest release number that was ever given, 0 without one."""
         return max((entry.release.number for entry in self.entries if entry.release is not None), default=0)
