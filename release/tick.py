@@ -57,22 +57,23 @@ def tick(
     """
     now, who = now or utc_now(), who or current_actor()
     actions: list[TickAction] = []
-    failed: set[str] = set()
 
-    def each(step: Callable[[str], list[TickAction]]) -> None:
-        for name in names:
-            if name not in failed:
-                try:
-                    actions.extend(step(name))
-                except ChannelError as error:
-                    failed.add(name)
-                    actions.append(TickAction(name, "failed", str(error)))
+    def each(step: Callable[[str], list[TickAction]], among: Sequence[str]) -> list[str]:
+        """Takes a step in some channels; returns those where it went well."""
+        well = []
+        for name in among:
+            try:
+                actions.extend(step(name))
+                well.append(name)
+            except ChannelError as error:
+                actions.append(TickAction(name, "failed", str(error)))
+        return well
 
-    each(lambda name: _stop_failing(storage, name, keyring, who, now))
-    stopped = _stopped(storage, [name for name in names if name not in failed])
-    each(lambda name: _stop_others(storage, name, stopped.get(name, {}), keyring, who, now))
-    each(lambda name: _go_on(storage, name, stopped, keyring, who, now))
-    each(lambda name: _refresh(storage, name, keyring, now))
+    sound = each(lambda name: _stop_failing(storage, name, keyring, who, now), names)
+    stopped = _stopped(storage, sound)
+    each(lambda name: _stop_others(storage, name, stopped.get(name, {}), keyring, who, now), sound)
+    each(lambda name: _go_on(storage, name, stopped, keyring, who, now), sound)
+    each(lambda name: _refresh(storage, name, keyring, now), sound)
     return tuple(actions)
 
 
