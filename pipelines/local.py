@@ -34,7 +34,7 @@ def local_pipeline(
     importer: ModelImporter | None = None,
     enable_cache: bool = True,
 ) -> Pipeline:
-    """Builds a pipeline for `LocalDagRunner`: ImportExampleGen to Trainer, the stage, and a Pusher.
+    """Builds a pipeline for `LocalDagRunner`: ImportExampleGen to Trainer, the stage, and a Pusher behind one that doesn't promote.
 
     Args:
         root: folder for `metadata.db`, the artifacts and `pushed/`.
@@ -64,18 +64,16 @@ def local_pipeline(
         custom_config=dict(custom_config or {}),
     )
     edge = stage(trainer, transform)
-    # os.path.join, because a Path makes gs:/ of gs://, which root may be on Kubeflow.
-    pusher = Pusher(
-        model=edge.model,
-        model_blessing=edge.blessing,
-        push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=os.path.join(root, "pushed"))
-        ),
-    )
+    tail: list[BaseComponent] = list(edge)
+    if not (isinstance(edge, EdgeStage) and edge.pushed_model is not None):
+        # os.path.join, because a Path makes gs:/ of gs://, which root may be on Kubeflow.
+        filesystem = pusher_pb2.PushDestination.Filesystem(base_directory=os.path.join(root, "pushed"))
+        destination = pusher_pb2.PushDestination(filesystem=filesystem)
+        tail.append(Pusher(model=edge.model, model_blessing=edge.blessing, push_destination=destination))
     return Pipeline(
         pipeline_name=name,
         pipeline_root=os.path.join(root, "artifacts"),
-        components=[example_gen, statistics_gen, schema_gen, example_validator, transform, trainer, *edge, pusher],
+        components=[example_gen, statistics_gen, schema_gen, example_validator, transform, trainer, *tail],
         enable_cache=enable_cache,
         metadata_connection_config=metadata.sqlite_metadata_connection_config(os.path.join(root, "metadata.db")),
         beam_pipeline_args=list(IN_MEMORY),

@@ -9,6 +9,7 @@ from tfx_edge.components import keys
 from tfx_edge.components.calibration_gen.component import CalibrationGen
 from tfx_edge.components.clusterer.component import Clusterer
 from tfx_edge.components.distiller.component import Distiller
+from tfx_edge.components.edge_promoter.component import EdgePromoter
 from tfx_edge.components.edge_validator.component import EdgeValidator
 from tfx_edge.components.keras_component import KerasComponent
 from tfx_edge.components.low_rank_factorizer.component import LowRankFactorizer
@@ -24,6 +25,7 @@ from tfx_edge.schemas import (
     ExportConfig,
     GateConfig,
     LowRankConfig,
+    PromotionConfig,
     PruningConfig,
     QuantizationConfig,
     Techniques,
@@ -39,6 +41,7 @@ class EdgeStage(list[BaseComponent]):
         self.blessing: BaseChannel = validator.outputs[keys.BLESSING]
         self.evaluation: BaseChannel = validator.outputs[keys.EVALUATION]
         self.report: BaseChannel = validator.outputs[keys.REPORT]
+        self.pushed_model: BaseChannel | None = None
 
 
 def edge_stage(
@@ -53,11 +56,12 @@ def edge_stage(
     clustering: ClusteringConfig | None = None,
     quantization: QuantizationConfig = QuantizationConfig(),
     export: ExportConfig = ExportConfig(),
+    promotion: PromotionConfig | None = None,
     model_fn: str | None = None,
     module_path: str | None = None,
     name: str | None = None,
 ) -> EdgeStage:
-    """Wires CalibrationGen, the techniques asked for, Quantizer, TFLiteExporter and EdgeValidator behind a Trainer.
+    """Wires CalibrationGen, the techniques asked for, Quantizer, TFLiteExporter, EdgeValidator and EdgePromoter behind a Trainer.
 
     Example:
         edge = edge_stage(trainer, transform, gate=GateConfig(label_key="label", thresholds=(
@@ -77,6 +81,7 @@ def edge_stage(
         clustering: see `Techniques`.
         quantization: see `Techniques`.
         export: what the bundle holds. With features "raw" the gate feeds the model what `transform` was given.
+        promotion: the release channel that a blessed model goes to; None leaves that to a Pusher behind the stage.
         model_fn: with a technique that trains, or layers that block a device, for a model that was saved without Keras metadata:
             import path of a function that builds it.
         module_path: import path of a module with the user's `dataset_fn`, `loss_fn` or `student_fn` for the techniques that train.
@@ -86,7 +91,8 @@ def edge_stage(
         EdgeError: an export of features "raw" behind a Transform without an input `examples`.
 
     Returns:
-        The components, a list to be unpacked into a pipeline's, with the channels `model`, `blessing`, `evaluation` and `report`.
+        The components, a list to be unpacked into a pipeline's, with the channels `model`, `blessing`, `evaluation` and `report`, and
+        with a promotion `pushed_model`.
     """
     techniques = Techniques(
         distillation=distillation,
@@ -102,7 +108,23 @@ def edge_stage(
     stage = wire_tail(trainer, transform, techniques, gate, calibration_gen, export, model_fn, module_path, name)
     if calibration_gen is not None:
         stage.insert(0, calibration_gen)
+    if promotion is not None:
+        wire_promotion(stage, trainer, transform, promotion, name)
     return stage
+
+
+def wire_promotion(stage: EdgeStage, trainer: BaseComponent, transform: BaseComponent, config: PromotionConfig, name: str | None) -> None:
+    """Puts an EdgePromoter at the end of a stage, with all that a release's provenance can tell."""
+    promoter = EdgePromoter(
+        model=stage.model,
+        model_blessing=stage.blessing,
+        report=stage.report,
+        baseline_model=trainer.outputs["model"],
+        examples=transform.inputs.get(keys.EXAMPLES),
+        config=config,
+    )
+    stage.append(_named(promoter, name))
+    stage.pushed_model = promoter.outputs[keys.PUSHED_MODEL]
 
 
 def wire_calibration(transform: BaseComponent, config: CalibrationConfig, gate: GateConfig, name: str | None) -> BaseComponent:

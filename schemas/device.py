@@ -10,6 +10,15 @@ from tfx_edge.schemas.release import DeviceInfo, Digest, Name, RuntimeVersion
 from tfx_edge.schemas.versions import TFLITE_VERSION
 
 
+def is_url(place: str) -> bool:
+    """Whether a place is on an HTTP server; otherwise it is a folder.
+
+    >>> is_url("https://models.example/canary"), is_url("/srv/canary")
+    (True, False)
+    """
+    return place.startswith(("http://", "https://"))
+
+
 class DeviceConfig(Config):
     """`device.json`: who the device is, and the channel it follows. Relative paths are meant from the file's folder."""
 
@@ -37,6 +46,11 @@ class DeviceConfig(Config):
     def info(self) -> DeviceInfo:
         """What a cohort looks at."""
         return DeviceInfo(device_id=self.device_id, target=self.target, runtime=self.runtime or TFLITE_VERSION, region=self.region)
+
+    @property
+    def reports_to(self) -> str | None:
+        """Folder or URL below which health reports go; None where there is none."""
+        return self.health or (None if is_url(self.source) else f"{self.source.rstrip('/')}/health")
 
 
 class Verdict(Config):

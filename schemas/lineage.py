@@ -10,7 +10,7 @@ class RunInfo(Config):
 
     pipeline: str | None = Field(default=None, description="Its name; this and all below is None where the orchestrator doesn't tell.")
     run_id: str | None = Field(default=None, description="The run's, as the orchestrator counts.")
-    component: str | None = Field(default=None, description="TFLiteExporter's id in the pipeline.")
+    component: str | None = Field(default=None, description="The component's id in the pipeline.")
     execution_id: str | None = Field(default=None, description="Of this execution: ML Metadata's, or the orchestrator's.")
     input_artifacts: dict[str, tuple[int, ...]] = Field(
         default_factory=dict, description="ML Metadata's ids of the inputs, by the component's key; without those that have none."

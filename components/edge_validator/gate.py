@@ -1,5 +1,6 @@
 """The gate itself: models, examples and config in, the report with the verdict out."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -128,6 +129,7 @@ def judge(evidence: Evidence, config: GateConfig, pipeline: AbstractContextManag
     found = [*cost.reasons, *found, *(reason for target in targets for reason in target.reasons)]
     return GateReport(
         blessed=not found,
+        model_digest=hashlib.sha256(flatbuffer).hexdigest(),
         reasons=tuple(found),
         config=config,
         metrics=comparisons(config, results),

@@ -11,9 +11,9 @@ from tfx_edge.components import float_models, keys, plan_files
 from tfx_edge.components.documents import write_bytes, write_chunks, write_document
 from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.float_flatbuffers import convert_models
+from tfx_edge.components.lineage import folder_digest, run_info, toolchain
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.components.tflite_exporter.bundle import make_bundle
-from tfx_edge.components.tflite_exporter.lineage import folder_digest, run_info, toolchain
 from tfx_edge.components.tflite_exporter.manifest import build_manifest, labelled_output
 from tfx_edge.components.tflite_exporter.preprocessing import describe_preprocessing
 from tfx_edge.litert.plan import check_fits, make_plan

@@ -1,4 +1,4 @@
-"""The example pipeline: scikit-learn's digits, from raw records to a blessed and pushed int8 model.
+"""The example pipeline: scikit-learn's digits, from raw records to a blessed int8 model on a release channel.
 
 data.py       writes the digits as TFRecord
 user_code.py  what a team writes itself: preprocessing_fn and run_fn

@@ -11,7 +11,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from tfx.types.standard_artifacts import Examples, Model
 from tiny_flatbuffers import Graph, Op, Tensor, pack
 
-from tfx_edge.components.tflite_exporter.lineage import folder_digest, run_info, toolchain
+from tfx_edge.components.lineage import folder_digest, run_info, toolchain
 from tfx_edge.components.tflite_exporter.manifest import labelled_output, model_metadata
 from tfx_edge.litert.metadata import read_metadata, write_metadata
 from tfx_edge.litert.runner import Runner

@@ -66,7 +66,7 @@ def manifest(content: bytes, version: str = "", **changes: Any) -> Manifest:
 def bundle(seed: int = 1, **changes: Any) -> Bundle:
     """A bundle whose self-test passes; `changes` are of its manifest."""
     content = flatbuffer(seed)
-    document = manifest(content, version=str(seed), **changes).to_json().encode()
+    document = manifest(content, **{"version": str(seed)} | changes).to_json().encode()
     return bundle_of({MODEL: content, MANIFEST: document, GOLDEN: golden(seed)}, f"bundle {seed}")
 
 

@@ -1,0 +1,99 @@
+"""Edge model and blessings in, release and pushed model out."""
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from tfx.components.pusher.executor import Executor as Pusher
+from tfx.components.util.model_utils import is_infra_validated, is_model_blessed
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+
+from tfx_edge.components import keys
+from tfx_edge.components.documents import read_bytes, write_bytes
+from tfx_edge.components.edge_model_files import FLATBUFFER
+from tfx_edge.components.edge_promoter.bundle_files import read_edge_model
+from tfx_edge.components.edge_promoter.channels import create_missing, keyring_of, storage_of
+from tfx_edge.components.edge_promoter.provenance import provenance_of
+from tfx_edge.release.bom import bill_of_materials
+from tfx_edge.release.bundle import BOM, Bundle
+from tfx_edge.release.channel import utc_now
+from tfx_edge.release.publish import publish
+from tfx_edge.schemas import EdgeError, GateReport, PromotionConfig, Provenance
+from tfx_edge.schemas.release import MODEL
+
+
+class Executor(Pusher):
+    """Publishes what is blessed. A model that isn't is a result, not a failure, as with a Pusher."""
+
+    def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
+        """Publishes one model.
+
+        Args:
+            input_dict: `model` with `Format-Serving/tflite` and `edge/`; `model_blessing`, `infra_blessing` or both; `report`,
+                `baseline_model` and `examples` or none.
+            output_dict: `pushed_model` gets a copy of the flatbuffer and TFX's properties.
+            exec_properties: `config`, the JSON of a `PromotionConfig`.
+
+        Raises:
+            EdgeError: a blessing or report is of another model, the model's files don't fit each other, or the channel refuses: another
+                process is changing it, a key is missing, the model was taken back there. The channel is as it was then.
+        """
+        config = PromotionConfig.from_json(exec_properties[keys.CONFIG])
+        model = artifact_utils.get_single_instance(input_dict[keys.MODEL])
+        pushed = artifact_utils.get_single_instance(output_dict[keys.PUSHED_MODEL])
+        refusal = _refusal(input_dict, model)
+        if refusal is not None:
+            logging.warning("not promoted: %s", refusal)
+            self._MarkNotPushed(pushed)
+            return
+        now = utc_now()
+        provenance = provenance_of(self._context, input_dict)
+        bundle = _described(read_edge_model(model.uri), provenance, now)
+        _check_report(input_dict, model, bundle)
+        storage = storage_of(config.channels)
+        if config.create:
+            create_missing(storage, config, now)
+        published = publish(storage, config.channel, bundle, keyring_of(config), cohort=config.cohort, provenance=provenance, now=now)
+        state = "published" if published.changed else "is there already"
+        logging.info("%s: release %d %s", storage.describe(config.channel), published.release.number, state)
+        write_bytes(f"{pushed.uri}/{FLATBUFFER}", bundle.files[MODEL])
+        self._MarkPushed(pushed, storage.describe(config.channel), str(published.release.number))
+
+
+def _refusal(input_dict: dict[str, list[Artifact]], model: Artifact) -> str | None:
+    """Why the model may not leave; None where every blessing that is given blesses it."""
+    given = {key: list(input_dict.get(key) or []) for key in (keys.MODEL_BLESSING, keys.INFRA_BLESSING)}
+    if not any(given.values()):
+        return "there is no blessing"
+    for key, blessed in ((keys.MODEL_BLESSING, is_model_blessed), (keys.INFRA_BLESSING, is_infra_validated)):
+        for blessing in given[key]:
+            if not blessed(blessing):
+                return f"the {key} at {blessing.uri} says no"
+    for blessing in given[keys.MODEL_BLESSING]:
+        _check_model("blessing", blessing, model)
+    return None
+
+
+def _check_model(what: str, artifact: Artifact, model: Artifact) -> None:
+    """A blessing of another model says nothing of this one."""
+    judged = artifact.get_string_custom_property("current_model")
+    if judged.rstrip("/") != model.uri.rstrip("/"):
+        raise EdgeError(f"the {what} at {artifact.uri} is of the model {judged or 'it does not name'}; expected {model.uri}")
+
+
+def _check_report(input_dict: dict[str, list[Artifact]], model: Artifact, bundle: Bundle) -> None:
+    for artifact in input_dict.get(keys.REPORT) or []:
+        _check_model("report", artifact, model)
+        report = GateReport.from_json(read_bytes(f"{artifact.uri}/report.json"))
+        if report.model_digest not in (None, bundle.manifest.digest):
+            raise EdgeError(
+                f"the report at {artifact.uri} judged a flatbuffer with sha256 {report.model_digest}; the one at {model.uri} has "
+                f"{bundle.manifest.digest}: it was changed after the gate"
+            )
+
+
+def _described(bundle: Bundle, provenance: Provenance, now: datetime) -> Bundle:
+    """The bundle with what a release says of itself."""
+    described = bundle.with_provenance(provenance)
+    return described.with_file(BOM, bill_of_materials(described, now))
