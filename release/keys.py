@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -183,6 +184,22 @@ def key_of(public: PublicKey) -> SSlibKey:
         return SSlibKey.from_crypto(load_pem_public_key(public.public.encode()), scheme=public.scheme)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ChannelError(f"public key {public.public!r:.80}: {error}; expected a {public.keytype} key, scheme {public.scheme}") from error
+
+
+def parse_public_key(text: str) -> PublicKey:
+    """A public key as people hand it over: 64 hexadecimal digits of Ed25519, or the path of a PEM file.
+
+    Raises:
+        ChannelError: it is neither.
+    """
+    if re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        return public_key_of(key_of(PublicKey(public=text.lower())))
+    try:
+        return public_key_of(SSlibKey.from_crypto(load_pem_public_key(Path(text).read_bytes())))
+    except (OSError, ValueError, UnsupportedAlgorithm):
+        raise ChannelError(
+            f"public key {text!r:.200}: expected 64 hexadecimal digits of an Ed25519 key, or a PEM file with a public key"
+        ) from None
 
 
 def public_key_of(key: Key) -> PublicKey:

@@ -6,11 +6,12 @@ from pathlib import Path
 from tfx_edge.release.channel import Channel, utc_now
 from tfx_edge.release.create import channel_exists, create_channel
 from tfx_edge.release.errors import ChannelError
-from tfx_edge.release.keys import FILE, generate_key, key_of, load_keyring, public_key_in
+from tfx_edge.release.keyring_file import add_references, reference_to
+from tfx_edge.release.keys import generate_key, load_keyring, public_key_in
 from tfx_edge.release.root import RoleKeys, draft_root, sign_root
-from tfx_edge.release.storage import LocalStorage, Storage
+from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_policy import ChannelPolicy, PublicKey
-from tfx_edge.schemas.keyring import KeyReference, Keyring
+from tfx_edge.schemas.keyring import KeyReference
 from tfx_edge.schemas.release import ReleaseIndex
 
 FLEET = "fleet.pem"
@@ -50,14 +51,13 @@ def create_with_new_keys(
     _refuse_among_channels(storage, folder)
     if channel_exists(storage, name):
         raise ChannelError(f"{storage.describe(name)}: the channel is there already; publish to it, or name another one")
-    known = load_keyring(keyring) if keyring.exists() else Keyring()
     keys: dict[str, RoleKeys] = {}
-    references: dict[str, list[KeyReference]] = {"fleet": [_reference(FLEET, _key(folder / FLEET))]}
+    references: dict[str, list[KeyReference]] = {"fleet": [reference_to(FLEET, _key(folder / FLEET))]}
     for role, count, threshold in (("root", root_keys, root_threshold), ("targets", 1, 1), ("snapshot", 1, 1), ("timestamp", 1, 1)):
         names = [f"{name}-{role}.pem"] if count == 1 else [f"{name}-{role}-{i + 1}.pem" for i in range(count)]
         keys[role] = RoleKeys(tuple(_key(folder / file) for file in names), threshold)
-        references[role] = [_reference(file, key) for file, key in zip(names, keys[role].keys, strict=True)]
-    _add(keyring, known, references)
+        references[role] = [reference_to(file, key) for file, key in zip(names, keys[role].keys, strict=True)]
+    add_references(keyring, references)
     if not policy.fleet_keys:
         policy = policy.model_copy(update={"fleet_keys": (public_key_in(folder / FLEET),)})
     now = now or utc_now()
@@ -75,25 +75,3 @@ def _refuse_among_channels(storage: Storage, folder: Path) -> None:
 
 def _key(file: Path) -> PublicKey:
     return public_key_in(file) if file.exists() else generate_key(file)
-
-
-def _reference(file: str, key: PublicKey) -> KeyReference:
-    return KeyReference(uri=f"{FILE}:{file}", key_id=key_of(key).keyid)
-
-
-def _add(file: Path, known: Keyring, references: dict[str, list[KeyReference]]) -> None:
-    """Writes the keyring with further references; those to files beside it stay relative, so that the folder can be moved."""
-    folder = f"{FILE}:{file.absolute().parent}/"
-
-    def relative(reference: KeyReference) -> KeyReference:
-        return reference.model_copy(
-            update={"uri": f"{FILE}:{reference.uri.removeprefix(folder)}"} if reference.uri.startswith(folder) else {}
-        )
-
-    roles = {}
-    for role, added in references.items():
-        there = tuple(map(relative, getattr(known, role)))
-        roles[role] = (*there, *(reference for reference in added if reference not in there))
-    others = {role: tuple(map(relative, getattr(known, role))) for role in Keyring.model_fields if role != "plugins" and role not in roles}
-    keyring = known.model_copy(update={**others, **roles})
-    LocalStorage(file.absolute().parent).write(file.name, keyring.to_json().encode())
