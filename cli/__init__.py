@@ -10,6 +10,7 @@ from tfx_edge.schemas import EdgeError
 
 # Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
 _COMMANDS = {
+    "channel": "Publish models to devices through signed channels, and take them back.",
     "compile": "Compile a TFX pipeline into a package for Kubeflow Pipelines.",
     "demo": "Run the digits pipeline to a blessed and pushed int8 model.",
     "inspect": "Show what a .tflite file is made of.",

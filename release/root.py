@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tuf.api.exceptions import RepositoryError
 from tuf.api.metadata import Metadata, Root
 
 from tfx_edge.release.errors import ChannelError
@@ -90,6 +91,34 @@ def require_root_signed(draft: Metadata[Root], previous: Metadata[Root] | None =
     require_signed(draft, draft.signed)
     if previous is not None:
         require_signed(draft, previous.signed)
+
+
+def missing_signatures(draft: Metadata[Root], previous: Metadata[Root] | None = None) -> str:
+    """What a draft lacks, for people; nothing where it can be put in force."""
+    lacking = []
+    for what, root in (("its own", draft), ("the root before it", previous)):
+        if root is not None:
+            result = root.signed.get_verification_result(Root.type, draft.signed_bytes, draft.signatures)
+            if not result:
+                more = result.threshold - len(result.signed)
+                keys = ", ".join(sorted(key_id[:16] for key_id in result.unsigned))
+                lacking.append(f"{more} more of the keys of {what} ({keys})")
+    return " and ".join(lacking)
+
+
+def read_root(content: bytes, what: str) -> Metadata[Root]:
+    """Parses a root or a draft of one; signatures aren't looked at.
+
+    Raises:
+        ChannelError: it is none.
+    """
+    try:
+        root: Metadata[Root] = Metadata.from_bytes(content)
+    except RepositoryError as error:
+        raise ChannelError(f"{what}: no TUF metadata: {' '.join(str(error).split())}") from None
+    if root.signed.type != Root.type:
+        raise ChannelError(f"{what}: it is metadata of {root.signed.type}; expected a root")
+    return root
 
 
 def _assign(root: Root, role: str, keys: RoleKeys) -> None:

@@ -1,0 +1,155 @@
+"""`tfx-edge channel key|rotate-key|sign|apply`: the keys of a channel's roles."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, REASON, keyring_in, read_document, storage_of, write_new
+from tfx_edge.schemas import EdgeError
+
+if TYPE_CHECKING:
+    from tuf.api.metadata import Metadata, Root
+
+    from tfx_edge.release.channel import Channel
+    from tfx_edge.release.root import RoleKeys
+
+_ROLE = click.Choice(["root", "targets", "snapshot", "timestamp"])
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def key(file: Path) -> None:
+    """Make an Ed25519 key in FILE, a PEM that its owner alone can read, and print the public key.
+
+    Example: tfx-edge channel key /media/usb/ann.pem
+    """
+    from tfx_edge.release.keys import generate_key, key_of
+
+    public = generate_key(file)
+    click.echo(f"public key {public.public}\nkey id     {key_of(public).keyid}")
+
+
+@click.command("rotate-key")
+@CHANNELS
+@NAME
+@KEYRING
+@click.option("--role", "roles", type=_ROLE, multiple=True, required=True, help="Whose keys change; repeatable.")
+@click.option("--add", "added", multiple=True, help="Public key that the role gets, 64 hexadecimal digits or a PEM file; repeatable.")
+@click.option("--revoke", "revoked", multiple=True, help="Id of a key that goes, or its beginning; repeatable.")
+@click.option("--threshold", type=click.IntRange(1, 20), help="How many of the role's keys must sign from now on.")
+@click.option("--draft", type=click.Path(path_type=Path), help="Write the next root here, to be signed elsewhere, and change nothing.")
+@REASON
+def rotate_key(
+    channels: str,
+    name: str,
+    keyring: Path,
+    roles: tuple[str, ...],
+    added: tuple[str, ...],
+    revoked: tuple[str, ...],
+    threshold: int | None,
+    draft: Path | None,
+    reason: str,
+) -> None:
+    """Give roles other keys. Without --add and --revoke each role gets a new key beside the keyring in place of all it has.
+
+    The keyring must hold enough root keys; where they are kept apart, write a --draft, `sign` it with each, then `apply` it. Devices
+    drop whatever revoked keys signed. A key that was stolen: rotate timestamp and snapshot together, so that versions that the thief
+    ran up count no more.
+
+    Example: tfx-edge channel rotate-key /srv/channels canary --role timestamp --keyring /secrets/keyring.json
+    """
+    from tfx_edge.release.channel import open_channel, utc_now
+    from tfx_edge.release.root import draft_next_root, require_root_signed, sign_root
+    from tfx_edge.release.rotate import apply_root
+
+    if len(set(roles)) > 1 and (added or revoked or threshold):
+        raise EdgeError("--add, --revoke and --threshold are of one role; give one --role")
+    storage = storage_of(channels)
+    channel = open_channel(storage, name)
+    keys = {role: _next_keys(channel, role, keyring, added, revoked, threshold) for role in dict.fromkeys(roles)}
+    following = draft_next_root(channel.root, keys, now=utc_now(), days=channel.policy.lifetimes.root_days)
+    held = keyring_in(keyring)
+    sign_root(following, held, channel.root)
+    if draft is not None:
+        write_new(draft, following.to_bytes())
+        click.echo(f"{draft}: root {following.signed.version} of {name}; sign it with the root keys, then apply it")
+        return
+    require_root_signed(following, channel.root)
+    apply_root(storage, name, following, held, reason=reason)
+    _tidy(keyring, channel, following)
+    click.echo(f"{name}: root {following.signed.version} is in force, with other keys for {', '.join(keys)}")
+
+
+def _next_keys(
+    channel: "Channel", role: str, keyring: Path, added: tuple[str, ...], revoked: tuple[str, ...], threshold: int | None
+) -> "RoleKeys":
+    from tfx_edge.release.keyring_file import add_references, reference_to
+    from tfx_edge.release.keys import generate_key, parse_public_key, public_key_in
+    from tfx_edge.release.rekey import changed_keys
+
+    root = channel.root.signed
+    if added or revoked or threshold:
+        return changed_keys(root, role, add=tuple(map(parse_public_key, added)), revoke=revoked, threshold=threshold)
+    file = keyring.absolute().parent / f"{channel.name}-{role}-root{root.version + 1}.pem"
+    new = public_key_in(file) if file.exists() else generate_key(file)  # one that an attempt left which was cut short
+    add_references(keyring, {role: [reference_to(file.name, new)]})
+    return changed_keys(root, role, add=(new,), revoke=root.roles[role].keyids)
+
+
+def _tidy(keyring: Path, channel: "Channel", following: "Metadata[Root]") -> None:
+    """Takes the references to keys that are no longer any role's out of the keyring."""
+    from tfx_edge.release.keyring_file import remove_references
+    from tfx_edge.release.root import ROLES
+
+    for role in ROLES:
+        gone = set(channel.root.signed.roles[role].keyids) - set(following.signed.roles[role].keyids)
+        for uri in remove_references(keyring, role, gone):
+            click.echo(f"{uri}: no longer a {role} key of {channel.name}; destroy it")
+
+
+@click.command()
+@click.argument("draft", type=click.Path(path_type=Path))
+@KEYRING
+@click.option("--previous", type=click.Path(path_type=Path), help="The root in force, N.root.json; needed for a draft of a later root.")
+def sign(draft: Path, keyring: Path, previous: Path | None) -> None:
+    """Add the signatures of the keyring's root keys to DRAFT, a root that draft-root or rotate-key wrote. Needs no channel.
+
+    Example: tfx-edge channel sign root.json --keyring /media/usb/keyring.json --previous 1.root.json
+    """
+    from tfx_edge.release.root import missing_signatures, read_root, sign_root
+    from tfx_edge.release.storage import LocalStorage
+
+    root = read_root(read_document(draft), str(draft))
+    before = None if previous is None else read_root(read_document(previous), str(previous))
+    if before is None and root.signed.version > 1:
+        raise EdgeError(f"{draft} is root {root.signed.version}; give --previous, the {root.signed.version - 1}.root.json that it follows")
+    count = sign_root(root, keyring_in(keyring), before)
+    if not count:
+        raise EdgeError(f"{keyring}: has no root key that belongs to {draft}")
+    LocalStorage(draft.absolute().parent).write(draft.name, root.to_bytes())
+    missing = missing_signatures(root, before)
+    click.echo(f"{draft}: signed; {f'needs {missing}' if missing else 'has all signatures that it needs'}")
+
+
+@click.command()
+@CHANNELS
+@NAME
+@click.argument("draft", type=click.Path(path_type=Path))
+@KEYRING
+@REASON
+def apply(channels: str, name: str, draft: Path, keyring: Path, reason: str) -> None:
+    """Put DRAFT, a later root that enough root keys have signed, in force. The keyring holds the new keys of the other roles.
+
+    Example: tfx-edge channel apply /srv/channels canary root.json --keyring /secrets/keyring.json
+    """
+    from tfx_edge.release.channel import open_channel
+    from tfx_edge.release.root import read_root
+    from tfx_edge.release.rotate import apply_root
+
+    storage = storage_of(channels)
+    following = read_root(read_document(draft), str(draft))
+    channel = open_channel(storage, name)
+    apply_root(storage, name, following, keyring_in(keyring), reason=reason)
+    _tidy(keyring, channel, following)
+    click.echo(f"{name}: root {following.signed.version} is in force")

@@ -1,0 +1,97 @@
+"""`tfx-edge channel init` and `draft-root`: makes channels."""
+
+from pathlib import Path
+
+import click
+
+from tfx_edge.cli.channel.options import CHANNELS, KEYRING, keyring_in, read_document, storage_of, write_new
+from tfx_edge.schemas import ChannelPolicy, EdgeError
+from tfx_edge.schemas.release import CHANNELS as NAMES
+
+_POLICY = click.option("--policy", type=click.Path(path_type=Path), help="JSON of a ChannelPolicy; else the defaults.")
+
+
+@click.command()
+@CHANNELS
+@click.argument("names", nargs=-1)
+@KEYRING
+@click.option("--root-keys", type=click.IntRange(1, 20), default=1, show_default=True, help="How many root keys are made.")
+@click.option("--root-threshold", type=click.IntRange(1, 20), default=1, show_default=True, help="How many of them must sign.")
+@_POLICY
+@click.option("--root", type=click.Path(path_type=Path), help="A first root that was drafted and signed elsewhere; takes one name.")
+def init(
+    channels: str, names: tuple[str, ...], keyring: Path, root_keys: int, root_threshold: int, policy: Path | None, root: Path | None
+) -> None:
+    """Make channels below CHANNELS: canary, beta and stable, or those that are named, each of which promotes to the next.
+
+    New keys go beside the keyring, one file each. Take the root keys off this machine afterwards: only a change of keys needs them.
+    Devices are shipped with the channel's 1.root.json.
+
+    Example: tfx-edge channel init /srv/channels --keyring /secrets/keyring.json --root-keys 3 --root-threshold 2
+    """
+    from tfx_edge.release.create import channel_exists
+
+    wanted = names or NAMES
+    storage = storage_of(channels)
+    rules = None if policy is None else ChannelPolicy.from_json(read_document(policy))
+    there = [name for name in wanted if channel_exists(storage, name)]
+    if there:
+        raise EdgeError(f"{storage.describe(there[0])}: the channel is there already; publish to it, or name another one")
+    if root is not None:
+        if len(names) != 1:
+            raise EdgeError("--root is the first root of one channel; name that one")
+        _with_root(channels, names[0], keyring, rules or ChannelPolicy(), root)
+    else:
+        if root_threshold > root_keys:
+            raise EdgeError(f"--root-threshold {root_threshold}: there are {root_keys} root keys; give --root-keys at least as many")
+        _with_new_keys(channels, wanted, keyring, rules, root_keys, root_threshold)
+    for name in wanted:
+        click.echo(f"{name}: made; devices are shipped with {storage.describe(f'{name}/metadata/1.root.json')}")
+
+
+def _with_new_keys(channels: str, names: tuple[str, ...], keyring: Path, rules: ChannelPolicy | None, count: int, threshold: int) -> None:
+    from tfx_edge.release.new_keys import create_with_new_keys
+
+    for name, following in reversed(list(zip(names, (*names[1:], None), strict=True))):
+        policy = rules or ChannelPolicy()
+        if policy.promote_to is None:
+            policy = policy.model_copy(update={"promote_to": following})
+        create_with_new_keys(storage_of(channels), name, keyring, policy, root_keys=count, root_threshold=threshold)
+
+
+def _with_root(channels: str, name: str, keyring: Path, rules: ChannelPolicy, root: Path) -> None:
+    from tfx_edge.release.create import create_channel
+    from tfx_edge.release.root import read_root
+
+    create_channel(storage_of(channels), name, read_root(read_document(root), str(root)), keyring_in(keyring), rules)
+
+
+@click.command("draft-root")
+@click.argument("draft", type=click.Path(path_type=Path))
+@click.option("--root", "root_keys", multiple=True, required=True, help="Public key, 64 hexadecimal digits or a PEM file; repeatable.")
+@click.option("--threshold", type=click.IntRange(1, 20), default=1, show_default=True, help="How many of the root keys must sign.")
+@click.option("--targets", "targets_keys", multiple=True, required=True, help="Public key of who publishes; repeatable.")
+@click.option("--snapshot", "snapshot_keys", multiple=True, required=True, help="Public key; repeatable.")
+@click.option("--timestamp", "timestamp_keys", multiple=True, required=True, help="Public key; repeatable.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), default=365, show_default=True, help="How long the root lasts.")
+def draft_root(
+    draft: Path,
+    root_keys: tuple[str, ...],
+    threshold: int,
+    targets_keys: tuple[str, ...],
+    snapshot_keys: tuple[str, ...],
+    timestamp_keys: tuple[str, ...],
+    days: float,
+) -> None:
+    """Write DRAFT, the first root of a channel whose keys were made elsewhere; `sign` it with each root key, then `init --root`.
+
+    Example: tfx-edge channel draft-root root.json --root ann.pub --root bob.pub --threshold 2 --targets T --snapshot S --timestamp U
+    """
+    from tfx_edge.release.channel import utc_now
+    from tfx_edge.release.keys import parse_public_key
+    from tfx_edge.release.root import RoleKeys, draft_root
+
+    given = {"root": root_keys, "targets": targets_keys, "snapshot": snapshot_keys, "timestamp": timestamp_keys}
+    roles = {role: RoleKeys(tuple(map(parse_public_key, keys)), threshold if role == "root" else 1) for role, keys in given.items()}
+    write_new(draft, draft_root(roles, now=utc_now(), days=days).to_bytes())
+    click.echo(f"{draft}: needs the signatures of {threshold} of {len(root_keys)} root keys; tfx-edge channel sign {draft} --keyring ...")
