@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv from the lock of this machine's TFX line, with the project itself in editable mode, and .venv/targets with the tools
-# that judge models for microcontrollers and Ethos-U; does nothing when both are up to date.
+# Makes .venv from the lock of this machine's TFX line, with the project itself in editable mode, .venv/targets with the tools that
+# judge models for microcontrollers and Ethos-U, and .venv/device with what a device has; does nothing when they are up to date.
 #   TFX_EDGE_LINE=1.16|1.21   instead of the line that fits the machine's glibc
 #   TFX_EDGE_PYTHON=...       instead of the first fitting Python on PATH, under pyenv's root or uv's
 #   CC=... CXX=...            the compilers, by default gcc and g++
@@ -9,7 +9,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
 venv=.venv stamp=.venv/up-to-date
-targets=.venv/targets targets_stamp=.venv/targets/up-to-date
 
 fail() {
   printf 'set-up: %s\n' "$*" >&2
@@ -27,8 +26,8 @@ fitting_line() {
 # The same digest means up to date. The folder's path counts, because the scripts in an environment hold it.
 digest() { { pwd; cat requirements/setup.sh "$@"; } | sha256sum | cut -d ' ' -f 1; }
 venv_is_up_to_date() { [ -x $venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; }
-targets_are_up_to_date() { [ "$(cat $targets_stamp 2>/dev/null)" = "$wanted_targets" ]; }
-up_to_date() { venv_is_up_to_date && targets_are_up_to_date; }
+side_is_up_to_date() { [ "$(cat ".venv/$1/up-to-date" 2>/dev/null)" = "$(digest "requirements/$1.txt")" ]; }
+up_to_date() { venv_is_up_to_date && side_is_up_to_date targets && side_is_up_to_date device; }
 
 # Every Python that may do, most wanted first.
 candidates() {
@@ -99,16 +98,18 @@ make_venv() {
   echo "$wanted" >$stamp
 }
 
-# Where it can't be made nothing else stops: a target that needs it says so, and this is tried again when the lock changes.
-make_targets() {
-  local without="targets tflm and ethos-u can't be judged here (to try again: rm -r $targets):"
-  rm -rf $targets
+# Makes .venv/NAME from requirements/NAME.txt, with a link to the project in it. Where it can't be made nothing else stops: what needs
+# it says so, and this is tried again when the lock changes.
+make_side() {
+  local name=$1 folder=.venv/$1 without="$2 (to try again: rm -r .venv/$1):"
+  rm -rf "$folder"
   (
-    attempt "$without making $targets" $venv/bin/uv venv --python $venv/bin/python $targets
-    attempt "$without installing requirements/targets.txt" $venv/bin/uv pip sync --require-hashes --only-binary :all: --compile-bytecode --python $targets/bin/python requirements/targets.txt
-  ) || rm -rf $targets
-  mkdir -p $targets
-  echo "$wanted_targets" >$targets_stamp
+    attempt "$without making $folder" $venv/bin/uv venv --python $venv/bin/python "$folder"
+    attempt "$without installing requirements/$name.txt" $venv/bin/uv pip sync --require-hashes --only-binary :all: --compile-bytecode --python "$folder/bin/python" "requirements/$name.txt"
+    for packages in "$folder"/lib/python3.*/site-packages; do ln -sfn "$PWD" "$packages/tfx_edge"; done
+  ) || rm -rf "$folder"
+  mkdir -p "$folder"
+  digest "requirements/$name.txt" >"$folder/up-to-date"
 }
 
 line=${TFX_EDGE_LINE:-$(fitting_line)}
@@ -119,7 +120,6 @@ case $line in
 esac
 lock=requirements/tfx-$line.txt
 wanted=$(digest "$lock" setup.py pyproject.toml)
-wanted_targets=$(digest requirements/targets.txt)
 if up_to_date; then exit 0; fi
 
 # One set-up at a time; the next one finds the work done.
@@ -128,4 +128,5 @@ if command -v flock >/dev/null; then flock 9; fi
 if up_to_date; then exit 0; fi
 
 if ! venv_is_up_to_date; then make_venv; fi
-if ! targets_are_up_to_date; then make_targets; fi
+if ! side_is_up_to_date targets; then make_side targets "targets tflm and ethos-u can't be judged here"; fi
+if ! side_is_up_to_date device; then make_side device "the device client can't run here"; fi

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 LOCKS = ("1.16", "1.21")
+SIDES = ("targets", "device")
 
 
 @pytest.fixture
@@ -49,11 +50,12 @@ def digest(checkout: Path, made_from: list[Path]) -> str:
     return hashlib.sha256(f"{checkout}\n".encode() + b"".join(path.read_bytes() for path in made_from)).hexdigest() + "\n"
 
 
-def stamp_targets(checkout: Path) -> None:
-    """As if the environment of the tools for targets had been made."""
-    made_from = [checkout / "requirements" / name for name in ("setup.sh", "targets.txt")]
-    (checkout / ".venv" / "targets").mkdir(parents=True, exist_ok=True)
-    (checkout / ".venv" / "targets" / "up-to-date").write_text(digest(checkout, made_from))
+def stamp_sides(checkout: Path) -> None:
+    """As if the environments of the tools for targets and of a device had been made."""
+    for side in SIDES:
+        made_from = [checkout / "requirements" / name for name in ("setup.sh", f"{side}.txt")]
+        (checkout / ".venv" / side).mkdir(parents=True, exist_ok=True)
+        (checkout / ".venv" / side / "up-to-date").write_text(digest(checkout, made_from))
 
 
 @pytest.mark.parametrize("line", LOCKS)
@@ -66,7 +68,7 @@ def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_
     python.symlink_to(sys.executable)
     made_from = [checkout / name for name in ("requirements/setup.sh", f"requirements/tfx-{line}.txt", "setup.py", "pyproject.toml")]
     stamp.write_text(digest(checkout, made_from))
-    stamp_targets(checkout)
+    stamp_sides(checkout)
     run = set_up(checkout, **variables)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
@@ -76,10 +78,10 @@ def test_an_environment_is_up_to_date_until_what_it_was_made_from_changes_or_it_
     for path in made_from:
         before = path.read_bytes()
         path.write_bytes(before + b"#\n")
-        stamp_targets(checkout)
+        stamp_sides(checkout)
         assert is_made_again(), path
         path.write_bytes(before)
-    stamp_targets(checkout)
+    stamp_sides(checkout)
     assert not is_made_again()
     assert is_made_again(shutil.copytree(checkout, tmp_path_factory.mktemp("other") / "moved", symlinks=True))
     python.unlink()
@@ -95,7 +97,7 @@ def made(checkout: Path) -> Path:
     (variables / "uv").write_text(
         '#!/bin/sh\necho "$@" >>calls\n'
         '[ -z "$FAIL" ] || { echo "error: no wheels of tflite-micro" >&2; exit 1; }\n'
-        '[ "$1" != venv ] || { mkdir -p .venv/targets/bin && ln -s /bin/true .venv/targets/bin/python; }\n'
+        '[ "$1" != venv ] || { mkdir -p "$4/bin" "$4/lib/python3.10/site-packages" && ln -s /bin/true "$4/bin/python"; }\n'
     )
     (variables / "uv").chmod(0o755)
     made_from = [checkout / name for name in ("requirements/setup.sh", "requirements/tfx-1.16.txt", "setup.py", "pyproject.toml")]
@@ -103,34 +105,54 @@ def made(checkout: Path) -> Path:
     return checkout
 
 
-def test_the_environment_of_the_tools_is_made_once_from_its_lock_with_hashes_and_wheels_alone(made: Path) -> None:
+def calls(made: Path, side: str) -> list[str]:
+    return [line for line in (made / "calls").read_text().splitlines() if f".venv/{side}" in line]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_side_environment_is_made_once_from_its_lock_with_hashes_and_wheels_alone(made: Path, side: str) -> None:
     for _ in range(2):
         run = set_up(made, TFX_EDGE_LINE="1.16")
         assert (run.returncode, run.stderr) == (0, "")
-    venv, sync = (made / "calls").read_text().splitlines()
-    assert venv == "venv --python .venv/bin/python .venv/targets"
-    assert sync.split()[-1] == "requirements/targets.txt" and {"--require-hashes", "--only-binary"} <= set(sync.split())
-    assert (made / ".venv" / "targets" / "bin" / "python").exists()
-    lock = made / "requirements" / "targets.txt"
+    venv, sync = calls(made, side)
+    assert venv == f"venv --python .venv/bin/python .venv/{side}"
+    assert sync.split()[-1] == f"requirements/{side}.txt" and {"--require-hashes", "--only-binary"} <= set(sync.split())
+    assert (made / ".venv" / side / "bin" / "python").exists()
+    [link] = (made / ".venv" / side).glob("lib/*/site-packages/tfx_edge")
+    assert link.resolve() == made, "it runs this checkout's code"
+    lock = made / "requirements" / f"{side}.txt"
     lock.write_text(lock.read_text() + "#\n")
     set_up(made, TFX_EDGE_LINE="1.16")
-    assert len((made / "calls").read_text().splitlines()) == 4
+    assert len(calls(made, side)) == 4 and len((made / "calls").read_text().splitlines()) == 6, "the other one is left as it is"
 
 
-def test_where_there_are_no_wheels_of_the_tools_one_line_says_so_once_and_set_up_goes_on(made: Path) -> None:
+def test_where_there_are_no_wheels_one_line_for_each_side_environment_says_so_once_and_set_up_goes_on(made: Path) -> None:
     run = set_up(made, TFX_EDGE_LINE="1.16", FAIL="1")
     assert run.returncode == 0
-    assert re.fullmatch(
-        r"set-up: targets tflm and ethos-u can't be judged here \(to try again: rm -r \.venv/targets\): "
-        r"making \.venv/targets failed: error: no wheels of tflite-micro\n",
-        run.stderr,
-    )
+    said = {"targets": "targets tflm and ethos-u can't be judged here", "device": "the device client can't run here"}
+    assert run.stderr.splitlines() == [
+        f"set-up: {said[side]} (to try again: rm -r .venv/{side}): making .venv/{side} failed: error: no wheels of tflite-micro"
+        for side in SIDES
+    ]
     again = set_up(made, TFX_EDGE_LINE="1.16", FAIL="1")
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
-    assert not (made / ".venv" / "targets" / "bin").exists()
-    shutil.rmtree(made / ".venv" / "targets")
+    for side in SIDES:
+        assert not (made / ".venv" / side / "bin").exists()
+        shutil.rmtree(made / ".venv" / side)
     assert set_up(made, TFX_EDGE_LINE="1.16").stderr == ""
-    assert (made / ".venv" / "targets" / "bin" / "python").exists()
+    assert all((made / ".venv" / side / "bin" / "python").exists() for side in SIDES)
+
+
+def test_the_lock_of_a_device_pins_every_package_with_hashes_and_has_what_the_base_and_its_extra_ask_for() -> None:
+    lock = ROOT / "requirements" / "device.txt"
+    check_pins(lock, at_least=10)
+    pinned = dict(re.findall(r"^([a-z0-9][\w.\-]*)==([^\s;]+)", lock.read_text(), re.MULTILINE))
+    asked = [
+        *declared_requirements("dependencies"),
+        Requirement(re.search(r'^device = \["(.+)"\]', (ROOT / "pyproject.toml").read_text(), re.M)[1]),
+    ]
+    assert all(requirement.specifier.contains(pinned[requirement.name]) for requirement in asked)
+    assert not {"tensorflow", "tfx", "apache-beam"} & set(pinned)
 
 
 @pytest.mark.parametrize("line", LOCKS)
