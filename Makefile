@@ -10,7 +10,7 @@ help: ## list the targets
 setup: ## make or update .venv from the lock of this machine's TFX line
 	@requirements/setup.sh
 
-demo: setup ## the main job: digits from raw records to a blessed and pushed int8 model
+demo: setup ## the main job: digits from raw records to a blessed int8 model that a simulated device runs
 	@.venv/bin/tfx-edge demo
 
 # Reordered, the files of one long test each would come last, and one process wait for the other.
