@@ -12,7 +12,7 @@ from tfx_edge.schemas import EdgeError
 _COMMANDS = {
     "channel": "Publish models to devices through signed channels, and take them back.",
     "compile": "Compile a TFX pipeline into a package for Kubeflow Pipelines.",
-    "demo": "Run the digits pipeline to a blessed and pushed int8 model.",
+    "demo": "Run the digits pipeline to a blessed int8 model that a simulated device runs.",
     "inspect": "Show what a .tflite file is made of.",
     "run-package": "Run a compiled package without a cluster, in containers or as local processes.",
     "schedule": "Keep the recurring runs of a Kubeflow Pipelines server in step with a file.",

@@ -14,7 +14,8 @@ from typing import TextIO
 import click
 
 from tfx_edge.cli import EXIT_GATE
-from tfx_edge.cli.summary import RunSummary, read_summary, render
+from tfx_edge.cli.simulated_device import SimulatedDevice
+from tfx_edge.cli.summary import read_summary, render
 from tfx_edge.schemas import EdgeError
 
 PIPELINE = "digits"
@@ -27,10 +28,10 @@ PIPELINE = "digits"
     envvar="TFX_EDGE_HOME",
     default=Path("~/.tfx-edge"),
     show_default=True,
-    help="Folder for metadata, artifacts and the pushed model. [env: TFX_EDGE_HOME]",
+    help="Folder for metadata, artifacts, the release channels and a simulated device. [env: TFX_EDGE_HOME]",
 )
 def demo(home: Path) -> None:
-    """Run the digits pipeline: raw records to a blessed and pushed int8 model.
+    """Run the digits pipeline: raw records to a blessed int8 model on a signed channel; then a simulated device updates itself from it.
 
     A second run reuses the results of unchanged components.
 
@@ -46,9 +47,12 @@ def demo(home: Path) -> None:
     with _noise_to(log) as terminal:
         _run(root, terminal)
         summary = read_summary(root / "metadata.db", PIPELINE)
+        device = _update_device(root, summary.pushed) if summary.pushed is not None else None
     render(summary, seconds=time.monotonic() - start)
-    if not _is_pushed(summary):
+    if device is None:
         sys.exit(EXIT_GATE)
+    for line in device:
+        click.echo(f"device    {line}")
 
 
 def _check_home(root: Path, log: Path) -> None:
@@ -63,8 +67,21 @@ def _check_home(root: Path, log: Path) -> None:
         raise EdgeError(f"{database} isn't a metadata database; remove {root} and run again")
 
 
-def _is_pushed(summary: RunSummary) -> bool:
-    return summary.report.blessed and summary.pushed is not None
+def _update_device(root: Path, channel: Path) -> list[str]:
+    """Keeps the channels' signatures fresh, as a schedule would, and lets a device take what canary offers and answer with it."""
+    from tfx_edge.pipelines.digits.data import read_transformed
+    from tfx_edge.pipelines.runs import latest_outputs
+    from tfx_edge.release.keys import load_keyring
+    from tfx_edge.release.names import channels_in
+    from tfx_edge.release.storage import LocalStorage
+    from tfx_edge.release.tick import tick
+
+    storage = LocalStorage(channel.parent)
+    tick(storage, channels_in(storage), load_keyring(root / "keys" / "keyring.json"))
+    device = SimulatedDevice.make(root / "device", channel)
+    said = device.run("update")
+    images, labels = read_transformed(latest_outputs(root / "metadata.db", PIPELINE)["Transform", "transformed_examples"].uri, 10)
+    return [said, f"sees      {' '.join(map(str, labels))}", f"answers   {' '.join(map(str, device.classify('image', images)))}"]
 
 
 def _run(root: Path, terminal: TextIO) -> None:

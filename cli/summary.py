@@ -14,28 +14,30 @@ class RunSummary:
         report: the gate's.
         manifest: of the edge model.
         sparsity: of the pruned model; None without a Pruner, or where it took out filters.
-        pushed: folder that the model was pushed to; None if it was not.
+        pushed: the channel that offers the model; None if it isn't published.
+        version: number of its release there.
     """
 
     report: GateReport
     manifest: Manifest
     sparsity: SparsityReport | None
     pushed: Path | None
+    version: int | None = None
 
 
 def read_summary(metadata_db: Path, pipeline_name: str) -> RunSummary:
     """Reads the latest run's artifacts.
 
     Raises:
-        EdgeError: what the metadata says was pushed is gone.
+        EdgeError: the channel that the metadata says the model went to is gone, or doesn't verify.
     """
     from tfx_edge.pipelines.runs import latest_outputs
 
     outputs = latest_outputs(metadata_db, pipeline_name)
-    pushed = outputs.get(("Pusher", "pushed_model"))
-    destination = Path(pushed.properties["pushed_destination"]) if pushed and pushed.properties.get("pushed") else None
-    if destination is not None and not (destination / "tflite").is_file():
-        raise EdgeError(f"pushed model {destination}: gone, though the metadata has it; remove {metadata_db.parent} and run again")
+    pushed = outputs["EdgePromoter", "pushed_model"].properties
+    destination = Path(pushed["pushed_destination"]) if pushed.get("pushed") else None
+    if destination is not None:
+        _check(destination, metadata_db.parent)
     report = Path(outputs["EdgeValidator", "report"].uri) / "report.json"
     manifest = Path(outputs["TFLiteExporter", "model"].uri) / "edge" / "manifest.json"
     pruned = outputs.get(("Pruner", "model"))
@@ -45,7 +47,19 @@ def read_summary(metadata_db: Path, pipeline_name: str) -> RunSummary:
         Manifest.from_json(manifest.read_bytes()),
         SparsityReport.from_json(sparsity.read_bytes()) if sparsity is not None and sparsity.is_file() else None,
         destination,
+        int(pushed["pushed_version"]) if destination is not None else None,
     )
+
+
+def _check(channel: Path, root: Path) -> None:
+    from tfx_edge.release.channel import open_channel, verify_files
+    from tfx_edge.release.errors import ChannelError
+    from tfx_edge.release.storage import LocalStorage
+
+    try:
+        verify_files(open_channel(LocalStorage(channel.parent), channel.name))
+    except ChannelError as error:
+        raise EdgeError(f"{error}; the metadata says the model was published there: remove {root} and run again") from None
 
 
 def render(summary: RunSummary, seconds: float) -> None:
@@ -70,5 +84,6 @@ def render(summary: RunSummary, seconds: float) -> None:
     console.print(f"verdict   {'BLESSED' if summary.report.blessed else 'NOT BLESSED'}")
     for reason in summary.report.reasons:
         console.print(f"          {reason}", soft_wrap=True)
-    console.print(f"pushed    {summary.pushed or 'nothing'}", soft_wrap=True)
+    published = "nothing" if summary.pushed is None else f"release {summary.version} in {summary.pushed}"
+    console.print(f"published {published}", soft_wrap=True)
     console.print(f"time      {seconds:.0f} s")

@@ -18,6 +18,9 @@ from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
 FLATBUFFER, GOLDEN = "Format-Serving/tflite", "edge/golden.npz"
+ON_DEVICE = "tflite"
+"""The flatbuffer in a release's bundle, as devices keep it."""
+
 INPUT, OUTPUT, TOLERANCE, SIGNATURE = "input:", "output:", "tolerance:", "signature"
 
 
@@ -114,15 +117,16 @@ def difference(have: NDArray[Any], want: NDArray[Any]) -> float:
 
 
 def selftest_bundle(folder: Path) -> tuple[Compared, ...]:
-    """Tests the model of a folder as TFLiteExporter writes it: `Format-Serving/tflite` beside `edge/golden.npz`.
+    """Tests the model of a folder as TFLiteExporter writes it, `Format-Serving/tflite` beside `edge/golden.npz`, or as a device has it.
 
     Raises:
         SelfTestError: a file is missing; and as `selftest` does.
     """
-    missing = [name for name in (FLATBUFFER, GOLDEN) if not (folder / name).is_file()]
+    flatbuffer = ON_DEVICE if (folder / ON_DEVICE).is_file() else FLATBUFFER
+    missing = [name for name in (flatbuffer, GOLDEN) if not (folder / name).is_file()]
     if missing:
         raise SelfTestError(f"{folder}: no {' and no '.join(missing)}; name a folder as TFLiteExporter writes it")
-    return selftest((folder / FLATBUFFER).read_bytes(), (folder / GOLDEN).read_bytes())
+    return selftest((folder / flatbuffer).read_bytes(), (folder / GOLDEN).read_bytes())
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:

@@ -106,12 +106,20 @@ def verify_files(channel: Channel) -> None:
     """
     for target in channel.targets.signed.targets:
         channel.read(target)
-    for release in channel.index.releases:
+    require_files(channel.index, channel.targets.signed, channel.storage.describe(channel.name))
+
+
+def require_files(index: ReleaseIndex, targets: Targets, what: str) -> None:
+    """Checks that every release's files are the targets of their names.
+
+    Raises:
+        ChannelError: one isn't.
+    """
+    for release in index.releases:
         for file in release.files:
-            signed = channel.targets.signed.targets.get(release.target_path(file))
+            signed = targets.targets.get(release.target_path(file))
             if signed is None or signed.hashes.get("sha256") != file.digest or signed.length != file.size_bytes:
-                where = channel.storage.describe(channel.name)
-                raise ChannelError(f"{where}: release {release.number} names a {file.path} that isn't the one that was signed")
+                raise ChannelError(f"{what}: release {release.number} names a {file.path} that isn't among the files that are signed")
 
 
 def open_root(storage: Storage, name: str) -> Metadata[Root]:
@@ -154,10 +162,10 @@ def verified(root: Root, role: type[T], content: bytes, what: str) -> Metadata[T
 def read_target(storage: Storage, name: str, targets: Targets, target: str) -> bytes:
     """As `Channel.read`, while it is opened."""
     info = targets.targets.get(target)
-    if info is None:
-        raise ChannelError(f"{storage.describe(name)}: has no {target}")
+    if info is None or "sha256" not in info.hashes:
+        raise ChannelError(f"{storage.describe(name)}: has no {target}, or not by its sha256")
     path = target_path(name, info)
-    content = _read(storage, path)
+    content = _read(storage, path, info.length + 1)
     try:
         info.verify_length_and_hashes(content)
     except RepositoryError as error:
@@ -194,9 +202,9 @@ def _numbered(storage: Storage, name: str, root: Root, role: type[T], version: i
     return metadata
 
 
-def _read(storage: Storage, path: str) -> bytes:
+def _read(storage: Storage, path: str, at_most: int | None = None) -> bytes:
     try:
-        return storage.read(path)
+        return storage.read(path, at_most)
     except FileNotFoundError:
         raise ChannelError(f"{storage.describe(path)}: missing; the channel is damaged, restore it from a copy") from None
 

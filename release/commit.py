@@ -5,12 +5,13 @@ timestamp.json: the change is there from then on, and before it the channel is a
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
-from tuf.api.exceptions import RepositoryError
-from tuf.api.metadata import MetaFile, Snapshot, TargetFile, Targets, Timestamp
+from tuf.api.metadata import MetaFile, Snapshot, Targets, Timestamp
 
-from tfx_edge.release.channel import Channel, metadata_path, target_info, target_path
+from tfx_edge.release.channel import Channel, metadata_path, require_files, target_info, target_path
+from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.signing import sign, signing_key_id
 from tfx_edge.schemas.channel_log import LOG, ChannelLog, LogEntry
 from tfx_edge.schemas.channel_policy import POLICY, ChannelPolicy
@@ -43,7 +44,8 @@ def commit(
         The channel as it is now.
 
     Raises:
-        ChannelError: the keyring lacks a key; nothing was changed.
+        ChannelError: the keyring lacks a key, a release has files that the channel hasn't, or something can't be written; nothing was
+            changed.
     """
     policy = policy or channel.policy
     index = index or channel.index
@@ -62,27 +64,20 @@ def commit(
     kept = _bundles_to_keep(index, policy, log)
     carried = {path: info for path, info in channel.targets.signed.targets.items() if path not in infos and _bundle_of(path) in kept}
     targets.targets = {**carried, **infos}
+    require_files(index, targets, channel.name)
 
     # All that needs a key comes before the first write.
     signed_targets, signed_snapshot = sign(targets, root, keyring), sign(snapshot, root, keyring)
     signed_timestamp = sign(timestamp, root, keyring)
-    for path, content in written.items():
-        _write_once(channel, infos[path], content)
+    for path, content in written.items():  # those too that are there: an attempt that was cut short may not have brought them to the disk
+        channel.storage.write(target_path(channel.name, infos[path]), content)
     channel.storage.write(metadata_path(channel.name, "targets", targets.version), signed_targets.to_bytes())
     channel.storage.write(metadata_path(channel.name, "snapshot", snapshot.version), signed_snapshot.to_bytes())
     channel.storage.write(metadata_path(channel.name, "timestamp"), signed_timestamp.to_bytes())
     changed = Channel(channel.storage, channel.name, channel.root, signed_targets, signed_snapshot, signed_timestamp, index, policy, log)
-    _sweep(channel, changed)
+    with suppress(ChannelError):  # the change is made; what can't be removed now goes with the next one
+        _sweep(channel, changed)
     return changed
-
-
-def _write_once(channel: Channel, info: TargetFile, content: bytes) -> None:
-    """A name holds the content's digest, so a file that is there is the same one, unless its disk has failed."""
-    path = target_path(channel.name, info)
-    try:
-        info.verify_length_and_hashes(channel.storage.read(path))
-    except (FileNotFoundError, RepositoryError):
-        channel.storage.write(path, content)
 
 
 def _bundles_to_keep(index: ReleaseIndex, policy: ChannelPolicy, log: ChannelLog) -> set[str]:

@@ -43,12 +43,17 @@ def create_channel(
         now: signatures last from then on; None: this moment.
 
     Raises:
-        ChannelError: it is there already, the root isn't signed by enough keys, or the keyring lacks one.
+        ChannelError: it is there already, the root isn't a first one, isn't signed by enough keys or has expired, or the keyring lacks one.
         ConfigError: the name can't be a channel's.
     """
     now = now or utc_now()
     index = ReleaseIndex(channel=name)
     require_root_signed(root)
+    if root.signed.version != 1 or not root.signed.consistent_snapshot or root.signed.is_expired(now):
+        raise ChannelError(
+            f"{storage.describe(name)}: root {root.signed.version} that ends {root.signed.expires:%Y-%m-%d}; expected root 1, not expired, "
+            "with consistent_snapshot, as `draft_root` makes it"
+        )
     key_id = signing_key_id("targets", root.signed, keyring)
     entry = LogEntry(time=now, action="init", who=who or current_actor(), key_id=key_id, policy=policy)
     log = ChannelLog(entries=(entry,))

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from securesystemslib.exceptions import UnverifiedSignatureError
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, SecretsHandler, Signer, SSlibKey
 
 from tfx_edge.release.errors import ChannelError
+from tfx_edge.release.storage import make_folder, sync_folder
 from tfx_edge.schemas.channel_policy import PublicKey
 from tfx_edge.schemas.keyring import KeyReference, Keyring
 
@@ -37,9 +39,9 @@ class EnvironmentSigner(CryptoSigner):
         if name not in os.environ:
             raise ValueError(f"the environment has no {name}")
         try:
-            private_key = load_pem_private_key(os.environ[name].encode(), None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise ValueError(f"{name} holds no unencrypted private key in PEM") from None
+            private_key = _private_key(os.environ[name].encode())
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
         if not isinstance(public_key, SSlibKey):
             raise ValueError(f"{name} can't sign for a key of type {public_key.keytype}")
         return CryptoSigner(private_key, public_key)
@@ -58,22 +60,42 @@ def generate_key(file: Path) -> PublicKey:
         The public key.
 
     Raises:
-        ChannelError: the file is there already.
+        ChannelError: the file is there already, or can't be written.
     """
     signer = CryptoSigner.generate_ed25519()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # of mode 0600
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(signer.private_bytes)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.link(partial, file)  # unlike a rename it never replaces a key
+        make_folder(file.parent, mode=0o700)
+        remove_partial_keys(file)
+        descriptor, partial = tempfile.mkstemp(dir=file.parent, prefix=_partial(file))  # of mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(signer.private_bytes)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.link(partial, file)  # unlike a rename it never replaces a key
+        finally:
+            os.unlink(partial)
+        sync_folder(file.parent)
     except FileExistsError:
         raise ChannelError(f"{file}: is there already; a key is never overwritten, so move it away or name another folder") from None
-    finally:
-        os.unlink(partial)
+    except OSError as error:
+        raise ChannelError(f"{file}: can't be written: {error.strerror}; make room or give the folder to this user") from error
     return public_key_of(signer.public_key)
+
+
+def remove_partial_keys(file: Path) -> None:
+    """Removes what `generate_key` left of a key when it was cut short: it may be a second copy of the private key, which nobody would
+    move away or destroy with the first.
+
+    Raises:
+        OSError: it can't be removed.
+    """
+    for partial in file.parent.glob(f"{_partial(file)}*"):
+        partial.unlink()
+
+
+def _partial(file: Path) -> str:
+    return f".{file.name}.partial-"
 
 
 def public_key_in(file: Path) -> PublicKey:
@@ -83,11 +105,11 @@ def public_key_in(file: Path) -> PublicKey:
         ChannelError: the file can't be read, or holds no key.
     """
     try:
-        return public_key_of(SSlibKey.from_crypto(load_pem_private_key(file.read_bytes(), None).public_key()))
+        return public_key_of(SSlibKey.from_crypto(_private_key(file.read_bytes()).public_key()))
     except OSError as error:
         raise ChannelError(f"{file}: {error.strerror}; expected a private key in PEM") from error
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ChannelError(f"{file}: holds no unencrypted private key in PEM") from None
+    except ValueError as error:
+        raise ChannelError(f"{file}: {error}") from None
 
 
 def load_keyring(file: Path) -> Keyring:
@@ -120,37 +142,46 @@ def load_plugins(keyring: Keyring) -> None:
     for plugin in keyring.plugins:
         try:
             importlib.import_module(plugin)
-        except ImportError as error:
-            raise ChannelError(f"keyring's plugin {plugin!r} can't be imported: {error}; install it where the channel is signed") from error
+        except Exception as error:  # a module may raise anything while it runs
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise ChannelError(f"keyring's plugin {plugin!r} can't be imported: {why}; install it where the channel is signed") from error
 
 
-def signers_for(references: Iterable[KeyReference], keys: Mapping[str, Key]) -> list[Signer]:
+def signers_for(references: Iterable[KeyReference], keys: Mapping[str, Key], need: int = 1) -> list[Signer]:
     """Those of the references that sign for one of the keys.
 
     Args:
         references: to private keys. One with a `key_id` of another role is passed over without a look at it.
         keys: public keys by id.
+        need: so many are enough: a reference that can't be used, to a key that was lost or is kept elsewhere, then stops nothing.
 
     Returns:
         One signer for each key that a reference fits, tried on a message. A cloud's key is asked for a signature here.
 
     Raises:
-        ChannelError: a reference names one of the keys, but can't be read or doesn't fit it.
+        ChannelError: there are fewer than `need`, and a reference can't be read or doesn't fit its key.
     """
     signers: dict[str, Signer] = {}
+    unusable: list[ChannelError] = []
     for reference in references:
-        if reference.key_id is not None:
-            if reference.key_id in keys and reference.key_id not in signers:
-                signers[reference.key_id] = _probed(reference, keys[reference.key_id])
-            continue
-        for key_id, key in keys.items():
-            if key_id not in signers:
-                try:
-                    signers[key_id] = _probed(reference, key)
-                    break
-                except _DoesNotFitError:
-                    continue
+        fitting = [key for key_id, key in keys.items() if key_id not in signers and reference.key_id in (None, key_id)]
+        for key in fitting:
+            try:
+                signers[key.keyid] = _probed(reference, key)
+                break
+            except _DoesNotFitError as error:
+                unusable.extend([error] if reference.key_id else [])
+            except ChannelError as error:
+                unusable.append(error)
+    if len(signers) < need and unusable:
+        raise unusable[0]
     return list(signers.values())
+
+
+def is_here(reference: KeyReference) -> bool:
+    """Whether a key seems to be within reach, without a look at it: a file that is there, a variable that is set, or any other kind."""
+    scheme, _, rest = reference.uri.partition(":")
+    return {FILE: Path(rest).is_file(), ENVIRONMENT: rest in os.environ}.get(scheme, True)
 
 
 class _DoesNotFitError(ChannelError):
@@ -159,17 +190,37 @@ class _DoesNotFitError(ChannelError):
 
 def _probed(reference: KeyReference, key: Key) -> Signer:
     try:
-        signer = Signer.from_priv_key_uri(reference.uri, key)
+        signer = _signer(reference, key)
         signature = signer.sign(_PROBE)
     except FileNotFoundError:
         raise ChannelError(f"key {reference.uri}: no such file; mend the keyring, or put the key there") from None
     except Exception as error:  # clouds' and plug-ins' signers raise what they like, says securesystemslib
-        raise ChannelError(f"key {reference.uri}: can't sign: {' '.join(str(error).split())}; expected the key {key.keyid}") from error
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ChannelError(f"key {reference.uri}: can't sign: {why}; expected the key {key.keyid}") from error
     try:
         key.verify_signature(signature, _PROBE)
     except UnverifiedSignatureError:
         raise _DoesNotFitError(f"key {reference.uri}: isn't the key {key.keyid}; mend the keyring") from None
     return signer
+
+
+def _signer(reference: KeyReference, key: Key) -> Signer:
+    scheme, _, rest = reference.uri.partition(":")
+    if scheme == FILE and isinstance(key, SSlibKey):  # securesystemslib's own reads URIs as a browser does, and stops at a # in a path
+        return CryptoSigner(_private_key(Path(rest).read_bytes()), key)
+    return Signer.from_priv_key_uri(reference.uri, key)
+
+
+def _private_key(pem: bytes) -> PrivateKeyTypes:
+    """Parses a PEM; no error has anything of it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError("holds no unencrypted private key in PEM") from None
 
 
 def key_of(public: PublicKey) -> SSlibKey:

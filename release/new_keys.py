@@ -7,9 +7,9 @@ from tfx_edge.release.channel import Channel, utc_now
 from tfx_edge.release.create import channel_exists, create_channel
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keyring_file import add_references, reference_to
-from tfx_edge.release.keys import generate_key, load_keyring, public_key_in
+from tfx_edge.release.keys import generate_key, load_keyring, public_key_in, remove_partial_keys
 from tfx_edge.release.root import RoleKeys, draft_root, sign_root
-from tfx_edge.release.storage import Storage
+from tfx_edge.release.storage import LocalStorage, Storage
 from tfx_edge.schemas.channel_policy import ChannelPolicy, PublicKey
 from tfx_edge.schemas.keyring import KeyReference
 from tfx_edge.schemas.release import ReleaseIndex
@@ -43,6 +43,7 @@ def create_with_new_keys(
         now: as `create_channel`.
 
     Raises:
+        ChannelBusyError: another process is making keys there.
         ChannelError: the channel is there already, or the keys would lie among the channels, where devices read.
         ConfigError: the name can't be a channel's.
     """
@@ -51,13 +52,8 @@ def create_with_new_keys(
     _refuse_among_channels(storage, folder)
     if channel_exists(storage, name):
         raise ChannelError(f"{storage.describe(name)}: the channel is there already; publish to it, or name another one")
-    keys: dict[str, RoleKeys] = {}
-    references: dict[str, list[KeyReference]] = {"fleet": [reference_to(FLEET, _key(folder / FLEET))]}
-    for role, count, threshold in (("root", root_keys, root_threshold), ("targets", 1, 1), ("snapshot", 1, 1), ("timestamp", 1, 1)):
-        names = [f"{name}-{role}.pem"] if count == 1 else [f"{name}-{role}-{i + 1}.pem" for i in range(count)]
-        keys[role] = RoleKeys(tuple(_key(folder / file) for file in names), threshold)
-        references[role] = [reference_to(file, key) for file, key in zip(names, keys[role].keys, strict=True)]
-    add_references(keyring, references)
+    with LocalStorage(folder).lock(f".{keyring.name}.lock"):  # another channel's creation adds to the keyring, too
+        keys = _make_keys(name, keyring, root_keys, root_threshold)
     if not policy.fleet_keys:
         policy = policy.model_copy(update={"fleet_keys": (public_key_in(folder / FLEET),)})
     now = now or utc_now()
@@ -67,6 +63,19 @@ def create_with_new_keys(
     return create_channel(storage, name, root, complete, policy, who=who, now=now)
 
 
+def _make_keys(name: str, keyring: Path, root_keys: int, root_threshold: int) -> dict[str, RoleKeys]:
+    """Makes the keys that aren't there, and names them in the keyring."""
+    folder = keyring.absolute().parent
+    keys: dict[str, RoleKeys] = {}
+    references: dict[str, list[KeyReference]] = {"fleet": [reference_to(FLEET, _key(folder / FLEET))]}
+    for role, count, threshold in (("root", root_keys, root_threshold), ("targets", 1, 1), ("snapshot", 1, 1), ("timestamp", 1, 1)):
+        names = [f"{name}-{role}.pem"] if count == 1 else [f"{name}-{role}-{i + 1}.pem" for i in range(count)]
+        keys[role] = RoleKeys(tuple(_key(folder / file) for file in names), threshold)
+        references[role] = [reference_to(file, key) for file, key in zip(names, keys[role].keys, strict=True)]
+    add_references(keyring, references)
+    return keys
+
+
 def _refuse_among_channels(storage: Storage, folder: Path) -> None:
     channels = Path(storage.describe("")).resolve()
     if folder.resolve() == channels or channels in folder.resolve().parents:
@@ -74,4 +83,7 @@ def _refuse_among_channels(storage: Storage, folder: Path) -> None:
 
 
 def _key(file: Path) -> PublicKey:
-    return public_key_in(file) if file.exists() else generate_key(file)
+    if not file.exists():
+        return generate_key(file)
+    remove_partial_keys(file)
+    return public_key_in(file)

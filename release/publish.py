@@ -12,7 +12,7 @@ from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
 from tfx_edge.schemas.provenance import Provenance
-from tfx_edge.schemas.release import Cohort, Release, ReleaseIndex
+from tfx_edge.schemas.release import BundleFile, Cohort, Release, ReleaseIndex
 from tfx_edge.schemas.versions import runtime_supports
 
 
@@ -74,7 +74,7 @@ def publish(
         release = Release(
             number=channel.log.last_number + 1,
             bundle=bundle.digest,
-            files=bundle.entries,
+            files=_entries(channel, bundle),
             cohort=cohort,
             minimum_runtime=bundle.manifest.minimum_runtime,
             share=channel.policy.steps[0].share,
@@ -91,9 +91,21 @@ def publish(
             from_channel=from_channel,
             reason=reason,
         )
-        files = {release.target_path(file): bundle.files[file.path] for file in release.files}
+        same = set(bundle.entries)
+        files = {release.target_path(file): bundle.files[file.path] for file in release.files if file in same}
         channel = commit(channel, keyring, [entry], now=now, index=with_release(channel.index, release), files=files)
     return Published(channel, release, changed=True)
+
+
+def _entries(channel: Channel, bundle: Bundle) -> tuple[BundleFile, ...]:
+    """A bundle's files; of one that the channel has already, from another run, the files there, which other releases name as well."""
+    folder = f"bundles/{bundle.digest}/"
+    there = {path: info for path, info in sorted(channel.targets.signed.targets.items()) if path.startswith(folder)}
+    if not there:
+        return bundle.entries
+    return tuple(
+        BundleFile(path=path.removeprefix(folder), digest=info.hashes["sha256"], size_bytes=info.length) for path, info in there.items()
+    )
 
 
 def newest_release(index: ReleaseIndex, cohort: Cohort) -> Release | None:

@@ -1,5 +1,7 @@
 """Signs again what would end soon, so that devices don't take a quiet channel for a frozen one."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -7,6 +9,7 @@ from datetime import datetime, timedelta
 from tuf.api.metadata import Metadata, T
 
 from tfx_edge.release.channel import Channel, metadata_path
+from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.signing import can_sign, sign
 from tfx_edge.schemas.keyring import Keyring
 
@@ -21,7 +24,23 @@ def renew(channel: Channel, keyring: Keyring, *, now: datetime) -> tuple[Channel
 
     Returns:
         The channel as it is now, and the roles that were signed.
+
+    Raises:
+        ChannelError: a key can't be used; what needs none but the others was signed all the same.
     """
+    able = [role for role in ("targets", "snapshot", "timestamp") if can_sign(role, channel.root.signed, keyring)]
+    try:
+        return _renewed(channel, keyring, able, now)
+    except ChannelError:
+        for fewer in (able[-2:], able[-1:]):
+            with suppress(ChannelError):
+                _renewed(channel, keyring, [role for role in fewer if role != "targets"], now)
+                break
+        raise
+
+
+def _renewed(channel: Channel, keyring: Keyring, able: Sequence[str], now: datetime) -> tuple[Channel, tuple[str, ...]]:
+    """Renews what is due of the roles that the keyring is able to sign; a newer one needs those after it, which name it."""
     lasts, root = channel.policy.lifetimes, channel.root.signed
     targets, snapshot, timestamp = deepcopy(channel.targets), deepcopy(channel.snapshot), deepcopy(channel.timestamp)
     renewed: list[str] = []
@@ -35,14 +54,13 @@ def renew(channel: Channel, keyring: Keyring, *, now: datetime) -> tuple[Channel
         renewed.append(metadata.signed.type)
         return sign(metadata.signed, root, keyring)
 
-    able = {role: can_sign(role, root, keyring) for role in ("targets", "snapshot", "timestamp")}
-    if all(able.values()) and due(targets, lasts.targets_days, 1 / 2):
+    if {"targets", "snapshot", "timestamp"} <= set(able) and due(targets, lasts.targets_days, 1 / 2):
         targets = renewal(targets, lasts.targets_days)
         snapshot.signed.meta["targets.json"].version = targets.signed.version
-    if able["snapshot"] and able["timestamp"] and (renewed or due(snapshot, lasts.snapshot_days, 1 / 2)):
+    if {"snapshot", "timestamp"} <= set(able) and (renewed or due(snapshot, lasts.snapshot_days, 1 / 2)):
         snapshot = renewal(snapshot, lasts.snapshot_days)
         timestamp.signed.snapshot_meta.version = snapshot.signed.version
-    if able["timestamp"] and (renewed or due(timestamp, lasts.timestamp_days, 2 / 3)):
+    if "timestamp" in able and (renewed or due(timestamp, lasts.timestamp_days, 2 / 3)):
         timestamp = renewal(timestamp, lasts.timestamp_days)
     for metadata in (targets, snapshot):
         if metadata.signed.type in renewed:

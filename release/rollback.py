@@ -150,7 +150,9 @@ def _named(channel: Channel, taken: Release, number: int) -> Release:
 
 
 def _missing(channel: Channel, release: Release) -> list[str]:
-    return [file.path for file in release.files if release.target_path(file) not in channel.targets.signed.targets]
+    known = channel.targets.signed.targets
+    digests = {path: info.hashes.get("sha256") for path, info in known.items()}
+    return [file.path for file in release.files if digests.get(release.target_path(file)) != file.digest]
 
 
 def _again(channel: Channel, taken: Release, older: Release, now: datetime) -> Release:

@@ -75,11 +75,11 @@ def sign_root(draft: Metadata[Root], keyring: Keyring, previous: Metadata[Root] 
 
     Returns:
         How many keys signed.
+
+    Raises:
+        ChannelError: none did, for the keyring's references to such keys can't be used.
     """
-    signed = add_signatures(draft, draft.signed, keyring)
-    if previous is not None:
-        signed += add_signatures(draft, previous.signed, keyring)
-    return signed
+    return add_signatures(draft, keyring, draft.signed, *([] if previous is None else [previous.signed]))
 
 
 def require_root_signed(draft: Metadata[Root], previous: Metadata[Root] | None = None) -> None:

@@ -16,7 +16,7 @@ from tfx_edge.release.channel import Channel, metadata_path, open_channel, utc_n
 from tfx_edge.release.commit import commit
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.root import ROLES, require_root_signed
-from tfx_edge.release.signing import add_signatures, require_signed
+from tfx_edge.release.signing import add_signatures, require_signed, sign
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
@@ -37,7 +37,8 @@ def apply_root(
     Args:
         storage: where channels lie.
         name: of the channel.
-        draft: as `draft_next_root` made it, signed by enough keys of itself and of the root in force.
+        draft: as `draft_next_root` made it, signed by enough keys of itself and of the root in force. One that is in force already changes
+            nothing, but for the log where an attempt was cut short before its last step.
         keyring: has the draft's keys of targets, snapshot and timestamp. The old ones may be lost.
         reason: for the log.
         who: does it, for the log; None: the user.
@@ -45,28 +46,50 @@ def apply_root(
 
     Raises:
         ChannelBusyError: another process is changing the channel.
-        ChannelError: the draft isn't the next root, or too few keys have signed it; the keyring lacks a new key. Nothing was changed.
+        ChannelError: the draft isn't the next root, has expired, or too few keys have signed it; the keyring lacks a key. Nothing was
+            changed.
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
         channel = open_channel(storage, name)
-        if draft.signed.version != channel.root.signed.version + 1:
-            force = channel.root.signed.version
-            raise ChannelError(f"{storage.describe(name)}: the draft is root {draft.signed.version}, in force is {force}; draft it again")
-        require_root_signed(draft, channel.root)
-        changed = [role for role in ROLES if _keys(draft.signed, role) != _keys(channel.root.signed, role)]
+        if draft.signed == channel.root.signed:
+            return _told(channel, keyring, reason, who, now)
+        _require_next(channel, draft, now)
         current: list[Metadata[Any]] = [channel.targets, channel.snapshot, channel.timestamp]
+        for metadata in current:
+            sign(metadata.signed, draft.signed, keyring)  # the next change needs the keys: to lack one shows before anything is changed
+        changed = _changed(channel.root.signed, draft.signed)
         signed_anew = [metadata for metadata in current if metadata.signed.type in changed]
         for metadata in signed_anew:
-            add_signatures(metadata, draft.signed, keyring)
-        for metadata in current:
+            add_signatures(metadata, keyring, draft.signed)
             require_signed(metadata, draft.signed)
-        for metadata in signed_anew:
             version = None if metadata is channel.timestamp else metadata.signed.version
             storage.write(metadata_path(name, metadata.signed.type, version), metadata.to_bytes())
         storage.write(metadata_path(name, "root", draft.signed.version), draft.to_bytes())
-        entry = LogEntry(time=now, action="rotate-key", who=who or current_actor(), key_id="", reason=reason or _summary(changed))
-        return commit(open_channel(storage, name), keyring, [entry], now=now)
+        return _told(open_channel(storage, name), keyring, reason or _summary(changed), who, now)
+
+
+def _require_next(channel: Channel, draft: Metadata[Root], now: datetime) -> None:
+    where, force = channel.storage.describe(channel.name), channel.root.signed.version
+    if draft.signed.version != force + 1:
+        raise ChannelError(f"{where}: the draft is root {draft.signed.version}, in force is {force}; draft it again")
+    if draft.signed.is_expired(now):
+        raise ChannelError(
+            f"{where}: the draft ended {draft.signed.expires:%Y-%m-%d}, and devices would refuse the channel; draft it again"
+        )
+    require_root_signed(draft, channel.root)
+
+
+def _told(channel: Channel, keyring: Keyring, reason: str, who: str | None, now: datetime) -> Channel:
+    """The channel with a change of keys in its log for each root after the first; what was cut short behind the root lacks its own."""
+    if sum(entry.action == "rotate-key" for entry in channel.log.entries) >= channel.root.signed.version - 1:
+        return channel
+    entry = LogEntry(time=now, action="rotate-key", who=who or current_actor(), key_id="", reason=reason)
+    return commit(channel, keyring, [entry], now=now)
+
+
+def _changed(before: Root, after: Root) -> list[str]:
+    return [role for role in ROLES if _keys(before, role) != _keys(after, role)]
 
 
 def _keys(root: Root, role: str) -> tuple[frozenset[str], int]:

@@ -4,7 +4,7 @@ from securesystemslib.signer import Signer
 from tuf.api.metadata import Metadata, Root, T
 
 from tfx_edge.release.errors import ChannelError
-from tfx_edge.release.keys import load_plugins, signers_for
+from tfx_edge.release.keys import is_here, load_plugins, signers_for
 from tfx_edge.schemas.keyring import Keyring
 
 
@@ -20,18 +20,24 @@ def sign(signed: T, root: Root, keyring: Keyring) -> Metadata[T]:
         ChannelError: the keyring has too few of the keys; one can't be read.
     """
     metadata = Metadata(signed)
-    add_signatures(metadata, root, keyring)
+    for signer in _signers(signed.type, root, keyring, root.roles[signed.type].threshold):
+        metadata.sign(signer, append=True)
     require_signed(metadata, root)
     return metadata
 
 
-def add_signatures(metadata: Metadata[T], root: Root, keyring: Keyring) -> int:
-    """Adds the signatures of all the role's keys that the keyring has; those that are there stay.
+def add_signatures(metadata: Metadata[T], keyring: Keyring, *roots: Root) -> int:
+    """Adds the signatures of all keys that a root names for the role and that the keyring has; signatures that are there stay.
 
     Returns:
         How many keys of the keyring signed.
+
+    Raises:
+        ChannelError: none did, for the keyring's references to such keys can't be used.
     """
-    signers = _signers(metadata.signed.type, root, keyring)
+    role = metadata.signed.type
+    load_plugins(keyring)
+    signers = signers_for(getattr(keyring, role), {key_id: root.keys[key_id] for root in roots for key_id in root.roles[role].keyids})
     for signer in signers:
         metadata.sign(signer, append=True)
     return len(signers)
@@ -50,16 +56,16 @@ def signing_key_id(role: str, root: Root, keyring: Keyring) -> str:
     return signers[0].public_key.keyid
 
 
-def _signers(role: str, root: Root, keyring: Keyring) -> list[Signer]:
+def _signers(role: str, root: Root, keyring: Keyring, need: int = 1) -> list[Signer]:
     load_plugins(keyring)
-    return signers_for(getattr(keyring, role), {key_id: root.keys[key_id] for key_id in root.roles[role].keyids})
+    return signers_for(getattr(keyring, role), {key_id: root.keys[key_id] for key_id in root.roles[role].keyids}, need)
 
 
 def can_sign(role: str, root: Root, keyring: Keyring) -> bool:
-    """Whether the keyring refers to enough keys of a role. Nothing is signed; a reference without a key's id counts as one that fits."""
+    """Whether the keyring refers to enough keys of a role, as far as can be told without a signature: a file may have been moved away."""
     keys = set(root.roles[role].keyids)
-    fitting = [reference for reference in getattr(keyring, role) if reference.key_id is None or reference.key_id in keys]
-    return len(fitting) >= root.roles[role].threshold
+    here = [reference for reference in getattr(keyring, role) if reference.key_id in {None, *keys} and is_here(reference)]
+    return len(here) >= root.roles[role].threshold
 
 
 def require_signed(metadata: Metadata[T], root: Root) -> None:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -33,16 +34,25 @@ class Storage(Protocol):
         """
 
     def list(self, folder: str) -> tuple[str, ...]:
-        """Paths of all files below a folder, leftovers of writes that were cut short too; none where there is no folder."""
+        """Paths of all files below a folder, leftovers of writes that were cut short too; none where there is no folder.
+
+        Raises:
+            ChannelError: it can't be read.
+        """
 
     def remove(self, path: str) -> None:
-        """Removes a file; none is fine."""
+        """Removes a file; none is fine.
+
+        Raises:
+            ChannelError: it can't be removed.
+        """
 
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Holds a lock while the block runs; it ends with the process that holds it.
 
         Raises:
             ChannelBusyError: another process has it.
+            ChannelError: there can be no lock.
         """
 
     def describe(self, path: str) -> str:
@@ -56,67 +66,101 @@ class LocalStorage:
         self._root = Path(root)
 
     def read(self, path: str, at_most: int | None = None) -> bytes:
+        file = self._root / path
         try:
-            with (self._root / path).open("rb") as stream:
+            # Devices drop files here: a named pipe would be waited for without O_NONBLOCK.
+            with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                    raise ChannelError(f"{file}: not a file")
                 return stream.read(-1 if at_most is None else at_most)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(path) from None
         except OSError as error:
-            raise ChannelError(f"{self._root / path}: can't be read: {error.strerror}") from error
+            raise ChannelError(f"{file}: can't be read: {error.strerror}") from error
 
     def write(self, path: str, content: bytes) -> None:
         file = self._root / path
-        self._make_folder(file.parent)
         # One name for each file: what a crash leaves is overwritten by the next try. Only the lock's holder writes.
         partial = file.with_name(f".{file.name}.partial")
         try:
-            with partial.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, file)
-            _sync_folder(file.parent)
+            make_folder(file.parent)
+            try:
+                with partial.open("wb") as stream:
+                    stream.write(content)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.replace(partial, file)
+            except OSError:  # a full disk needs the room
+                partial.unlink(missing_ok=True)
+                raise
+            for folder in file.parents:  # of these an earlier process may have made some, and died before it could sync them
+                sync_folder(folder)
+                if folder == self._root:
+                    break
         except OSError as error:
             raise ChannelError(f"{file}: can't be written: {error.strerror}; make room or give the folder to this user") from error
 
     def list(self, folder: str) -> tuple[str, ...]:
-        files = (self._root / folder).rglob("*")
-        return tuple(sorted(file.relative_to(self._root).as_posix() for file in files if not file.is_dir()))
+        try:
+            files = [file for file in (self._root / folder).rglob("*") if not file.is_dir()]
+        except OSError as error:
+            raise ChannelError(f"{self._root / folder}: can't be read: {error.strerror}") from error
+        return tuple(sorted(file.relative_to(self._root).as_posix() for file in files))
 
     def remove(self, path: str) -> None:
-        (self._root / path).unlink(missing_ok=True)
+        try:
+            (self._root / path).unlink(missing_ok=True)
+        except OSError as error:
+            raise ChannelError(f"{self._root / path}: can't be removed: {error.strerror}") from error
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
         file = self._root / path
-        self._make_folder(file.parent)
-        with file.open("a+") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                stream.seek(0)
-                owner = stream.read(100).strip() or "another process"
-                raise ChannelBusyError(f"{file.parent}: {owner} is changing it; try again when it has ended") from None
-            stream.truncate(0)
-            stream.write(f"process {os.getpid()} on {os.uname().nodename}\n")
-            stream.flush()
+        try:
+            make_folder(file.parent)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ChannelError(f"{file}: can't be made: {error.strerror}; make room or give the folder to this user") from error
+        try:
+            self._take(descriptor, file)
             yield
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int, file: Path) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "another process"
+            raise ChannelBusyError(f"{file.parent}: {owner} is changing it; try again when it has ended") from None
+        except OSError as error:
+            raise ChannelError(f"{file}: can't be locked: {error.strerror}; make room or give the folder to this user") from error
 
     def describe(self, path: str) -> str:
         return str(self._root / path)
 
-    def _make_folder(self, folder: Path) -> None:
-        missing = [above for above in (folder, *folder.parents) if not above.exists()]
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ChannelError(f"{folder}: can't be made: {error.strerror}; give a folder that can be written to") from error
-        for made in reversed(missing):
-            _sync_folder(made.parent)
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Makes a folder and those above it, for good; one that is there stays as it is.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_folder(folder.parent)
+        folder.mkdir(mode, exist_ok=True)
+        sync_folder(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    """A rename lasts once its folder is on disk."""
+def sync_folder(folder: Path) -> None:
+    """A rename lasts once its folder is on disk.
+
+    Raises:
+        OSError: it can't be brought there.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -49,7 +49,7 @@ def summary(*reasons: str, pushed: Path | None = None) -> RunSummary:
         baseline_gzip_bytes=3_600,
         runtime="LiteRT",
     )
-    return RunSummary(report, MANIFEST, SPARSITY, pushed)
+    return RunSummary(report, MANIFEST, SPARSITY, pushed, 3)
 
 
 def test_the_table_compares_float_and_candidate_and_says_where_the_model_went(capsys: pytest.CaptureFixture[str]) -> None:

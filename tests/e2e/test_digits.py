@@ -1,5 +1,6 @@
 """`tfx-edge demo`, whole, and a pipeline in which its exported model is damaged before it reaches the gate."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -24,7 +25,9 @@ from tfx_edge.components.edge_validator.component import EdgeValidator
 from tfx_edge.pipelines.beam_args import IN_MEMORY
 from tfx_edge.pipelines.digits.pipeline import GATE, PRUNING
 from tfx_edge.pipelines.runs import Output, latest_outputs
-from tfx_edge.schemas import EdgeError
+from tfx_edge.release.channel import open_channel, verify_files
+from tfx_edge.release.storage import LocalStorage
+from tfx_edge.schemas import EdgeError, Manifest
 
 Outputs = dict[tuple[str, str], Output]
 
@@ -121,11 +124,48 @@ def plain_accuracy(flatbuffer: Path, images: np.ndarray, labels: np.ndarray) -> 
     return float(np.mean(predictions == labels))
 
 
-def test_the_model_is_blessed_and_pushed_as_it_was_exported(outputs: Outputs, root: Path) -> None:
+def test_the_model_is_blessed_and_published_as_it_was_exported(outputs: Outputs, root: Path) -> None:
     assert outputs["EdgeValidator", "blessing"].properties["blessed"] == 1
-    pushed = list((root / "pushed").glob("*/tflite"))
-    assert len(pushed) == 1
-    assert pushed[0].read_bytes() == (Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite").read_bytes()
+    pushed = outputs["EdgePromoter", "pushed_model"]
+    assert pushed.properties["pushed"] == 1 and pushed.properties["pushed_version"] == "1"
+    assert pushed.properties["pushed_destination"] == str(root / "channels" / "canary")
+    channel = open_channel(LocalStorage(root / "channels"), "canary")
+    verify_files(channel)
+    [release] = channel.index.releases
+    exported = (Path(outputs["TFLiteExporter", "model"].uri) / "Format-Serving" / "tflite").read_bytes()
+    assert channel.read(f"bundles/{release.bundle}/tflite") == exported == (Path(pushed.uri) / "tflite").read_bytes()
+
+
+def test_the_release_tells_its_run_its_data_its_baseline_and_what_the_gate_measured(outputs: Outputs, root: Path) -> None:
+    channel = open_channel(LocalStorage(root / "channels"), "canary")
+    [release] = channel.index.releases
+    provenance = Manifest.from_json(channel.read(f"bundles/{release.bundle}/edge/manifest.json")).provenance
+    assert provenance is not None and provenance.data is not None and provenance.evaluation is not None
+    assert (provenance.run.pipeline, provenance.run.component) == ("digits", "EdgePromoter")
+    assert set(provenance.data.fingerprints) == {"train", "eval"} and provenance.data.span == 0
+    report = (Path(outputs["EdgeValidator", "report"].uri) / "report.json").read_bytes()
+    assert provenance.evaluation.report_digest == hashlib.sha256(report).hexdigest()
+    exported = Manifest.from_json((Path(outputs["TFLiteExporter", "model"].uri) / "edge" / "manifest.json").read_bytes())
+    assert provenance.baseline_digest is not None and exported.provenance is None
+    assert channel.log.entries[-1].provenance == provenance
+
+
+def test_a_device_runs_the_model_and_reads_digits_with_it(outputs: Outputs, home: Path, root: Path) -> None:
+    current = root / "device" / "state" / "current" / "tflite"
+    assert current.read_bytes() == (Path(outputs["EdgePromoter", "pushed_model"].uri) / "tflite").read_bytes()
+    said = dict(line.split(maxsplit=2)[1:] for line in run_demo(home).stdout.splitlines() if line.startswith("device "))
+    seen, answers = said["sees"].split(), said["answers"].split()
+    assert len(seen) == 10 and sum(a == b for a, b in zip(seen, answers, strict=True)) >= 8
+
+
+def test_no_private_key_is_in_the_metadata_the_artifacts_the_channels_or_the_log(outputs: Outputs, root: Path) -> None:
+    keys = [file.read_bytes() for file in (root / "keys").glob("*.pem")]
+    bodies = [key.split(b"-----")[2].strip() for key in keys]
+    assert len(bodies) == 13 and all(len(body) == 64 for body in bodies)
+    for file in root.rglob("*"):
+        if file.is_file() and not file.is_symlink() and file.parent.name != "keys":
+            content = file.read_bytes()
+            assert not any(body in content for body in bodies), file
 
 
 def test_the_reported_accuracy_is_that_of_a_plain_litert_loop(outputs: Outputs) -> None:
@@ -175,22 +215,21 @@ def test_a_model_damaged_after_export_is_neither_blessed_nor_pushed(damaged: tup
     assert not pushed.exists()
 
 
-def test_a_second_demo_takes_an_unchanged_run_from_the_cache_and_shows_the_pushed_model(outputs: Outputs, home: Path, root: Path) -> None:
+def test_a_second_demo_takes_an_unchanged_run_from_the_cache_and_publishes_nothing_anew(outputs: Outputs, home: Path, root: Path) -> None:
     run = run_demo(home)
     assert run.returncode == 0, run.stderr
     again = latest_outputs(root / "metadata.db", "digits")
     assert again.keys() == outputs.keys()
     assert all(output.cached for output in again.values())
-    (pushed,) = (root / "pushed").iterdir()
-    assert str(pushed) in run.stdout
+    assert f"published release 1 in {root / 'channels' / 'canary'}\n" in run.stdout
     assert "verdict   BLESSED" in run.stdout
     assert run.stderr == ""
 
 
-def test_a_pushed_model_that_is_gone_is_an_error_and_not_a_success(outputs: Outputs, root: Path) -> None:
-    (root / "pushed").rename(root / "elsewhere")
+def test_a_channel_that_is_gone_is_an_error_and_not_a_success(outputs: Outputs, root: Path) -> None:
+    (root / "channels").rename(root / "elsewhere")
     try:
-        with pytest.raises(EdgeError, match="pushed model .*: gone.*run again"):
+        with pytest.raises(EdgeError, match=r"canary: no channel; .*remove .*digits and run again"):
             read_summary(root / "metadata.db", "digits")
     finally:
-        (root / "elsewhere").rename(root / "pushed")
+        (root / "elsewhere").rename(root / "channels")
