@@ -46,11 +46,24 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     The packages are linked in from this environment, since tests don't reach a package registry.
     """
-    folder = tmp_path_factory.mktemp("base")
+    return environment_with(wheel, closure(("tfx-edge",), sys.path), tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def device(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the extra `device`; tuf's client needs packages that the environment of a device has, where there is one."""
+    own = Path(sys.prefix) / "device" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    path = [str(own)] if own.is_dir() else sys.path
+    needed = closure(("tfx-edge", "device"), sys.path, path)
+    return environment_with(wheel, needed, tmp_path_factory.mktemp("device"))
+
+
+def environment_with(wheel: Path, distributions: list[importlib.metadata.Distribution], folder: Path) -> Path:
+    """The Python of a new environment with the wheel, and links to some distributions."""
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
     python = folder / "env" / "bin" / "python"
     (target,) = (folder / "env" / "lib").glob("python*/site-packages")
-    for distribution in closure("tfx-edge"):
+    for distribution in distributions:
         for file in distribution.files or ():
             source = Path(distribution.locate_file(file))
             if ".." not in file.parts and source.is_file():
@@ -61,16 +74,29 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def closure(name: str) -> list[importlib.metadata.Distribution]:
-    """The distributions that one needs, without its extras and without itself."""
+def closure(name: tuple[str, ...], own: list[str], others: list[str] | None = None) -> list[importlib.metadata.Distribution]:
+    """The distributions that one needs, without itself.
+
+    Args:
+        name: its name, and extras of it.
+        own: where it is looked for.
+        others: where what it needs is looked for; None: there too.
+    """
     found: dict[str, importlib.metadata.Distribution] = {}
-    todo = [name]
+    asked = {name}
+    todo = [(name[0], name[1:], own)]
     while todo:
-        for text in importlib.metadata.distribution(todo.pop()).requires or ():
+        distribution_name, extras, path = todo.pop()
+        (distribution, *_) = importlib.metadata.distributions(name=distribution_name, path=path)
+        found[distribution_name] = distribution
+        for text in distribution.requires or ():
             requirement = Requirement(text)
-            if requirement.name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
-                found[requirement.name] = importlib.metadata.distribution(requirement.name)
-                todo.append(requirement.name)
+            wanted = (requirement.name, *sorted(requirement.extras))
+            marked = requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+            if marked and wanted not in asked:
+                asked.add(wanted)
+                todo.append((requirement.name, tuple(requirement.extras), others or own))
+    del found[name[0]]
     return list(found.values())
 
 
@@ -115,3 +141,39 @@ def test_the_base_has_the_command_and_says_which_extra_a_command_needs(base: Pat
     demo = subprocess.run([command, "demo", "--home", tmp_path], capture_output=True, text=True, check=False, cwd="/")
     assert demo.returncode == 1
     assert demo.stderr == "error: tfx-edge demo: TFX is not installed; pip install 'tfx-edge[tfx]'\n"
+
+
+def test_the_base_signs_channels_with_keys_in_files(base: Path, tmp_path: Path) -> None:
+    command = [
+        base.with_name("tfx-edge"),
+        "channel",
+        "init",
+        tmp_path / "channels",
+        "canary",
+        "--keyring",
+        tmp_path / "keys" / "keyring.json",
+    ]
+    made = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert (made.returncode, made.stderr) == (0, "")
+    status = [base.with_name("tfx-edge"), "channel", "status", tmp_path / "channels", "canary"]
+    assert "canary: verified" in subprocess.run(status, capture_output=True, text=True, check=True, cwd="/").stdout
+
+
+def test_a_device_installs_the_client_without_tensorflow_and_small(device: Path, wheel: Path) -> None:
+    code = (
+        "import importlib.util, tfx_edge.device.client; "
+        "print(tfx_edge.__file__, [m for m in ('tensorflow', 'tfx', 'apache_beam', 'tf_keras', 'google.cloud') if importlib.util.find_spec(m.split('.')[0])])"
+    )
+    path, found = run(device, "-c", code).split(" ", 1)
+    assert "site-packages" in path and found.strip() in ("[]", "['google.cloud']"), "protobuf, which LiteRT needs, has the folder google"
+    assert "device.json" in run(device, "-m", "tfx_edge.device", "--help")
+    (packages,) = (device.parents[1] / "lib").glob("python*/site-packages")
+    size = {
+        part.name: sum(file.stat().st_size for file in part.rglob("*") if file.is_file()) for part in packages.iterdir() if part.is_dir()
+    }
+    runs_models = ("ai_edge_litert", "numpy", "numpy.libs", "ml_dtypes", "google", "pip", "setuptools")
+    megabytes = sum(bytes_ for name, bytes_ in size.items() if not name.startswith(runs_models)) / 1e6
+    # Measured: 42 MB with bytecode, of which cryptography 15, pydantic and its core 9, pygments (for rich) 8, securesystemslib 3; LiteRT and
+    # NumPy have 129.
+    assert megabytes < 60
+    assert wheel.stat().st_size < 1_500_000

@@ -86,7 +86,7 @@ def test_check_reverts_a_model_that_no_longer_passes_and_an_update_does_not_brin
 
 
 def test_after_a_change_of_litert_an_update_tests_the_model_that_runs_and_otherwise_not(two) -> None:
-    fleet, device = two
+    _, device = two
     device.settings["selftest_seconds"] = 0.01
     assert device.update() == "release 2 runs, nothing newer is offered\n"
     device.settings["runtime"] = "2.22.0"
@@ -96,7 +96,7 @@ def test_after_a_change_of_litert_an_update_tests_the_model_that_runs_and_otherw
 
 
 def test_damaged_memory_of_the_client_costs_nothing(two) -> None:
-    fleet, device = two
+    _, device = two
     for path in (device.state / "state.json", device.state / "metadata/timestamp.json", device.state / "metadata/targets.json"):
         path.write_bytes(b"\0" * 100)
     for path in (device.state / "metadata/root_history").iterdir():
