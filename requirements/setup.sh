@@ -98,7 +98,7 @@ make_venv() {
   echo "$wanted" >$stamp
 }
 
-# Makes .venv/NAME from requirements/NAME.txt, with a link to the project in it. Where it can't be made nothing else stops: what needs
+# Makes .venv/NAME from requirements/NAME.txt, that of a device with a link to the project in it. Where it can't be made nothing else stops: what needs
 # it says so, and this is tried again when the lock changes.
 make_side() {
   local name=$1 folder=.venv/$1 without="$2 (to try again: rm -r .venv/$1):"
@@ -106,7 +106,7 @@ make_side() {
   (
     attempt "$without making $folder" $venv/bin/uv venv --python $venv/bin/python "$folder"
     attempt "$without installing requirements/$name.txt" $venv/bin/uv pip sync --require-hashes --only-binary :all: --compile-bytecode --python "$folder/bin/python" "requirements/$name.txt"
-    for packages in "$folder"/lib/python3.*/site-packages; do ln -sfn "$PWD" "$packages/tfx_edge"; done
+    [ "$name" != device ] || for packages in "$folder"/lib/python3.*/site-packages; do ln -sfn "$PWD" "$packages/tfx_edge"; done
   ) || rm -rf "$folder"
   mkdir -p "$folder"
   digest "requirements/$name.txt" >"$folder/up-to-date"
