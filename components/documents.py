@@ -1,5 +1,6 @@
 """Small files of an artifact, on any filesystem that TFX reaches; each appears whole or not at all."""
 
+import contextlib
 import posixpath
 import uuid
 from collections.abc import Iterable
@@ -18,10 +19,15 @@ def write_chunks(path: str, chunks: Iterable[bytes]) -> None:
     """The same for a file that is written a chunk at a time, as one that is too large for memory."""
     fileio.makedirs(posixpath.dirname(path))
     part = f"{path}.{uuid.uuid4().hex}.part"
-    with fileio.open(part, "wb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-    fileio.rename(part, path, overwrite=True)
+    try:
+        with fileio.open(part, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        fileio.rename(part, path, overwrite=True)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            fileio.remove(part)
+        raise
 
 
 def read_bytes(path: str) -> bytes:

@@ -5,6 +5,7 @@ referred to as one.
 """
 
 import hashlib
+import re
 import uuid
 from datetime import datetime
 
@@ -87,10 +88,15 @@ def _materials(manifest: Manifest) -> list[Component]:
         facts = _properties(span=provenance.data.span, version=provenance.data.version, **fingerprints)
         found.append(Component(type=ComponentType.DATA, name="examples", bom_ref="data:examples", properties=facts))
     if provenance.image is not None:
-        name, _, digest = provenance.image.partition("@sha256:")
-        hashes = [_sha256(digest)] if digest else None
-        found.append(Component(type=ComponentType.CONTAINER, name=name, bom_ref=f"image:{provenance.image}", hashes=hashes))
+        found.append(_container(provenance.image))
     return found
+
+
+def _container(image: str) -> Component:
+    """An image as an environment variable names it, which may be anything."""
+    named = re.fullmatch(r"(.+)@sha256:([0-9a-f]{64})", image)
+    name, hashes = (named[1], [_sha256(named[2])]) if named is not None else (image, None)
+    return Component(type=ComponentType.CONTAINER, name=name, bom_ref=f"image:{image}", hashes=hashes)
 
 
 def _software(made_with: Toolchain | None) -> list[Component]:

@@ -9,12 +9,12 @@ from tfx_edge.release.keys import load_keyring
 from tfx_edge.release.new_keys import create_with_new_keys
 from tfx_edge.release.storage import LocalStorage, Storage
 from tfx_edge.schemas import ChannelPolicy, Keyring, PromotionConfig
-from tfx_edge.schemas.release import CHANNELS
 
 
 def storage_of(channels: str) -> Storage:
     """A folder of this machine, or what TFX's fileio reaches by a URL."""
-    return FileioStorage(channels) if "://" in channels else LocalStorage(Path(channels))
+    folder = channels.removeprefix("file://")  # a folder as well: with a real lock, and keys kept out of it
+    return FileioStorage(channels) if "://" in folder else LocalStorage(Path(folder))
 
 
 def keyring_of(config: PromotionConfig) -> Keyring:
@@ -28,14 +28,14 @@ def keyring_of(config: PromotionConfig) -> Keyring:
 
 
 def create_missing(storage: Storage, config: PromotionConfig, now: datetime) -> None:
-    """Makes canary, beta, stable, and the config's own channel, with new keys, where the config's own isn't there yet.
+    """Makes the config's channels, with new keys, where the one that is published to isn't there yet.
 
     Raises:
         ChannelError: one can't be made.
     """
     if channel_exists(storage, config.channel):
         return
-    names = CHANNELS if config.channel in CHANNELS else (config.channel,)
+    names = config.created
     for name, following in reversed(list(zip(names, (*names[1:], None), strict=True))):
         if not channel_exists(storage, name):
             policy = config.policies.get(name, ChannelPolicy(promote_to=following))

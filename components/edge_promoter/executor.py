@@ -36,8 +36,9 @@ class Executor(Pusher):
             exec_properties: `config`, the JSON of a `PromotionConfig`.
 
         Raises:
-            EdgeError: a blessing or report is of another model, the model's files don't fit each other, or the channel refuses: another
-                process is changing it, a key is missing, the model was taken back there. The channel is as it was then.
+            EdgeError: a blessing or report is of another model, the report says no where the blessings say yes, the model's files don't
+                fit each other, or the channel refuses: another process is changing it, a key is missing, the model was taken back there.
+                The channel is as it was then.
         """
         config = PromotionConfig.from_json(exec_properties[keys.CONFIG])
         model = artifact_utils.get_single_instance(input_dict[keys.MODEL])
@@ -62,16 +63,20 @@ class Executor(Pusher):
 
 
 def _refusal(input_dict: dict[str, list[Artifact]], model: Artifact) -> str | None:
-    """Why the model may not leave; None where every blessing that is given blesses it."""
+    """Why the model may not leave; None where every blessing that is given blesses it.
+
+    Raises:
+        EdgeError: a blessing, whatever it says, is of another model: the pipeline is wired wrong.
+    """
     given = {key: list(input_dict.get(key) or []) for key in (keys.MODEL_BLESSING, keys.INFRA_BLESSING)}
     if not any(given.values()):
         return "there is no blessing"
+    for blessing in given[keys.MODEL_BLESSING]:  # an infra blessing names no model
+        _check_model("blessing", blessing, model)
     for key, blessed in ((keys.MODEL_BLESSING, is_model_blessed), (keys.INFRA_BLESSING, is_infra_validated)):
         for blessing in given[key]:
             if not blessed(blessing):
                 return f"the {key} at {blessing.uri} says no"
-    for blessing in given[keys.MODEL_BLESSING]:
-        _check_model("blessing", blessing, model)
     return None
 
 
@@ -90,6 +95,10 @@ def _check_report(input_dict: dict[str, list[Artifact]], model: Artifact, bundle
             raise EdgeError(
                 f"the report at {artifact.uri} judged a flatbuffer with sha256 {report.model_digest}; the one at {model.uri} has "
                 f"{bundle.manifest.digest}: it was changed after the gate"
+            )
+        if not report.blessed:
+            raise EdgeError(
+                f"the report at {artifact.uri} says no, the blessing yes; give EdgePromoter blessing and report of one EdgeValidator"
             )
 
 

@@ -6,7 +6,7 @@ import posixpath
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import tensorflow as tf
 from tfx.dsl.io import fileio
@@ -46,14 +46,21 @@ class FileioStorage:
 
     def list(self, folder: str) -> tuple[str, ...]:
         root = self.describe(folder)
-        if not fileio.isdir(root):
-            return ()
-        files = (posixpath.join(_text(here), _text(name)) for here, _, names in fileio.walk(root) for name in names)
+        try:
+            if not fileio.isdir(root):
+                return ()
+            files = [posixpath.join(_text(here), _text(name)) for here, _, names in fileio.walk(root) for name in names]
+        except (OSError, tf.errors.OpError) as error:
+            raise ChannelError(f"{root}: can't be listed: {_line(error)}") from error
         return tuple(sorted(posixpath.join(folder, posixpath.relpath(file, root)) for file in files))
 
     def remove(self, path: str) -> None:
-        if fileio.exists(self.describe(path)):
+        try:
             fileio.remove(self.describe(path))
+        except (fileio.NotFoundError, tf.errors.NotFoundError):
+            pass
+        except (OSError, tf.errors.OpError) as error:
+            raise ChannelError(f"{self.describe(path)}: can't be removed: {_line(error)}") from error
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
@@ -65,8 +72,9 @@ class FileioStorage:
         try:
             yield
         finally:
-            if self._lease(path).get("token") == token:
-                self.remove(path)
+            with suppress(ChannelError):  # it runs out; what was done under it stays done
+                if self._lease(path).get("token") == token:
+                    self.remove(path)
 
     def describe(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
@@ -90,7 +98,7 @@ class FileioStorage:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join((str(error) or str(error.__cause__)).split())  # fileio's own errors are empty, TensorFlow's behind them tell
 
 
 def _text(path: object) -> str:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from release_channels import Fleet, bundle, contents, exported
-from tfx.dsl.io import fileio
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
@@ -19,7 +21,19 @@ from tfx_edge.release.bundle import BOM
 from tfx_edge.release.channel import open_channel, verify_files
 from tfx_edge.release.errors import ChannelBusyError, ChannelError
 from tfx_edge.release.storage import LocalStorage
-from tfx_edge.schemas import Cohort, EdgeError, GateConfig, GateReport, KeyReference, Manifest, MetricComparison, PromotionConfig, Threshold
+from tfx_edge.schemas import (
+    ChannelPolicy,
+    Cohort,
+    ConfigError,
+    EdgeError,
+    GateConfig,
+    GateReport,
+    KeyReference,
+    Manifest,
+    MetricComparison,
+    PromotionConfig,
+    Threshold,
+)
 from tfx_edge.schemas.artifact_types import EdgeReport
 from tfx_edge.schemas.release import MANIFEST
 
@@ -91,15 +105,26 @@ def test_an_infra_blessing_alone_is_enough_and_none_at_all_isnt(fleet: Fleet, tm
     assert properties(promoted(tmp_path / "infra", config(fleet), infra=1, **{keys.MODEL_BLESSING: []}))[0] == 1
 
 
+def test_the_config_is_stored_as_json_or_left_to_the_run() -> None:
+    wired = {"model": Channel(standard_artifacts.Model), "infra_blessing": Channel(standard_artifacts.InfraBlessing)}
+    settings = PromotionConfig(channels="/c", keyring="/k")
+    promoter = EdgePromoter(**wired, config=settings)
+    assert PromotionConfig.from_json(promoter.exec_properties[keys.CONFIG]) == settings
+    assert promoter.outputs[keys.PUSHED_MODEL].type is standard_artifacts.PushedModel
+    parameter = RuntimeParameter(name="promotion", ptype=str)
+    assert EdgePromoter(**wired, config=parameter).exec_properties[keys.CONFIG] is parameter
+
+
 def test_it_cant_be_wired_without_a_blessing() -> None:
     model = Channel(standard_artifacts.Model)
     with pytest.raises(EdgeError, match="EdgePromoter without model_blessing or infra_blessing"):
         EdgePromoter(model=model, config=PromotionConfig(channels="/c", keyring="/k"))
 
 
-def test_a_blessing_of_another_model_is_an_error(fleet: Fleet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("says", [0, 1])
+def test_a_blessing_of_another_model_is_an_error_whatever_it_says(fleet: Fleet, tmp_path: Path, says: int) -> None:
     other = artifact(standard_artifacts.ModelBlessing, tmp_path / "other", 9)
-    other.set_int_custom_property("blessed", 1)
+    other.set_int_custom_property("blessed", says)
     other.set_string_custom_property("current_model", "/another/model")
     before = contents(tmp_path / "channels")
     with pytest.raises(EdgeError, match="is of the model /another/model; expected"):
@@ -107,12 +132,12 @@ def test_a_blessing_of_another_model_is_an_error(fleet: Fleet, tmp_path: Path) -
     assert contents(tmp_path / "channels") == before
 
 
-def report(folder: Path, model: Path, digest: str) -> Any:
+def report(folder: Path, model: Path, digest: str, *reasons: str) -> Any:
     made = artifact(EdgeReport, folder, 5)
     made.set_string_custom_property("current_model", str(model))
     document = GateReport(
-        blessed=True,
-        reasons=(),
+        blessed=not reasons,
+        reasons=reasons,
         model_digest=digest,
         config=GateConfig(label_key="y", thresholds=(Threshold(metric="SparseCategoricalAccuracy", lower_bound=0.5),)),
         metrics=tuple(
@@ -138,6 +163,13 @@ def test_a_model_that_was_changed_after_the_gate_isnt_published(fleet: Fleet, tm
     assert fleet.open().index.releases == ()
 
 
+def test_a_report_that_says_no_beside_a_blessing_is_an_error(fleet: Fleet, tmp_path: Path) -> None:
+    judged = report(tmp_path / "report", tmp_path / "run" / "model", bundle(1).manifest.digest, "too slow")
+    with pytest.raises(EdgeError, match="the report at .* says no, the blessing yes"):
+        promoted(tmp_path / "run", config(fleet), **{keys.REPORT: [judged]})
+    assert fleet.open().index.releases == ()
+
+
 def test_a_model_without_its_files_is_no_edge_model(fleet: Fleet, tmp_path: Path) -> None:
     exported(tmp_path / "run" / "model", bundle(1))
     (tmp_path / "run" / "model" / "edge" / "golden.npz").unlink()
@@ -148,7 +180,8 @@ def test_a_model_without_its_files_is_no_edge_model(fleet: Fleet, tmp_path: Path
 def test_the_published_manifest_and_the_log_tell_where_the_release_comes_from(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TFX_EDGE_IMAGE", "registry.example/edge@sha256:1")
+    image = "registry.example/edge@sha256:" + "7" * 64
+    monkeypatch.setenv("TFX_EDGE_IMAGE", image)
     folder = tmp_path / "run"
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", 6)
     fingerprint = "split:train,num_files:1,total_bytes:9,xor_checksum:1,sum_checksum:1"
@@ -168,10 +201,12 @@ def test_the_published_manifest_and_the_log_tell_where_the_release_comes_from(
     assert provenance.data.fingerprints["train"] == fingerprint.removeprefix("split:train,")
     assert provenance.baseline_digest == folder_digest(str(tmp_path / "baseline" / "Format-Serving"))
     assert [metric.slice for metric in provenance.evaluation.metrics] == ["Overall"]
-    assert provenance.image == "registry.example/edge@sha256:1"
+    assert provenance.image == image
     assert provenance.run.input_artifacts[keys.EXAMPLES] == (6,)
     assert channel.log.entries[-1].provenance == provenance
-    bom = json.loads(channel.read(f"bundles/{release.bundle}/{BOM}"))
+    content = channel.read(f"bundles/{release.bundle}/{BOM}").decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(content) is None
+    bom = json.loads(content)
     assert bom["metadata"]["component"]["hashes"][0]["content"] == manifest.digest
     assert Manifest.from_json((folder / "model" / MANIFEST).read_bytes()).provenance is None, "the artifact stays as it is"
 
@@ -205,9 +240,43 @@ def test_channels_and_keys_are_made_where_there_are_none_and_asked_for(tmp_path:
     assert following == ["beta", "stable", None]
     modes = {file.stat().st_mode & 0o777 for file in (tmp_path / "keys").glob("*.pem")}
     assert modes == {0o600}
-    among = PromotionConfig(channels=str(tmp_path / "c"), keyring=str(tmp_path / "c" / "keys" / "keyring.json"), create=True)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_keys_are_never_made_among_the_channels(tmp_path: Path, scheme: str) -> None:
+    channels = tmp_path / "channels"
+    among = PromotionConfig(channels=f"{scheme}{channels}", keyring=str(channels / "keys" / "keyring.json"), create=True)
     with pytest.raises(ChannelError, match="keys among the channels"):
-        promoted(tmp_path / "again", among)
+        promoted(tmp_path / "run", among)
+    assert not channels.exists()
+    with pytest.raises(ConfigError, match="expected a path on the machine that runs EdgePromoter"):
+        PromotionConfig(channels="gs://fleet/channels", keyring="gs://fleet/keyring.json", create=True)
+
+
+def test_rules_of_channels_that_arent_made_here_are_refused() -> None:
+    paths = {"channels": "/c", "keyring": "/k", "channel": "lab"}
+    assert PromotionConfig(**paths, create=True, policies={"lab": ChannelPolicy()}).policies
+    with pytest.raises(ConfigError, match="policies are for channels that create makes"):
+        PromotionConfig(**paths, policies={"lab": ChannelPolicy()})
+    with pytest.raises(ConfigError, match="policies of 'canry'; create makes canary, beta, stable"):
+        PromotionConfig(**paths | {"channel": "beta"}, create=True, policies={"canry": ChannelPolicy()})
+    with pytest.raises(ConfigError, match="policies of 'canary'; create makes lab"):
+        PromotionConfig(**paths, create=True, policies={"canary": ChannelPolicy()})
+
+
+def test_channels_behind_a_url_get_releases_as_a_folder_does(tmp_path: Path) -> None:
+    url = f"ram://{tmp_path.name}/channels"
+    settings = PromotionConfig(channels=url, keyring=str(tmp_path / "keys" / "keyring.json"), create=True)
+    first = promoted(tmp_path / "monday", settings)
+    assert properties(first) == (1, f"{url}/canary", "1")
+    storage = FileioStorage(url)
+    before = {path: storage.read(path) for path in storage.list("")}
+    assert properties(promoted(tmp_path / "tuesday", settings)) == properties(first)
+    with storage.lock("canary/lock"), pytest.raises(ChannelBusyError, match="is changing it"):
+        promoted(tmp_path / "busy", settings, bundle(2))
+    assert {path: storage.read(path) for path in storage.list("")} == before
+    assert properties(promoted(tmp_path / "wednesday", settings, bundle(2))) == (1, f"{url}/canary", "2")
+    verify_files(open_channel(storage, "canary"))
 
 
 def test_a_keyring_in_the_config_signs_from_the_environment(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,34 +287,3 @@ def test_a_keyring_in_the_config_signs_from_the_environment(fleet: Fleet, tmp_pa
     settings = config(fleet, keyring=references)
     assert properties(promoted(tmp_path / "run", settings))[0] == 1
     assert "PRIVATE" not in settings.to_json()
-
-
-def test_channels_behind_a_url_work_as_a_folders_do(fleet: Fleet, tmp_path: Path) -> None:
-    remote, local = FileioStorage(str(tmp_path / "channels")), LocalStorage(tmp_path / "channels")
-    fleet.publish(bundle(1))
-    assert remote.list("canary") == local.list("canary") and remote.list("nowhere") == ()
-    channel = open_channel(remote, "canary")
-    verify_files(channel)
-    remote.write("x/y", b"1")
-    remote.write("x/y", b"22")
-    assert remote.read("x/y") == b"22" and remote.read("x/y", 1) == b"2" and remote.list("x") == ("x/y",)
-    remote.remove("x/y")
-    remote.remove("x/y")
-    with pytest.raises(FileNotFoundError):
-        remote.read("x/y")
-
-
-def test_a_lease_keeps_a_second_writer_out_until_it_ends_or_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage, other = FileioStorage(str(tmp_path)), FileioStorage(str(tmp_path))
-    with (
-        storage.lock("canary/lease"),
-        pytest.raises(ChannelBusyError, match=r"canary: process \d+ on .* is changing it"),
-        other.lock("canary/lease"),
-    ):
-        pass
-    assert not fileio.exists(str(tmp_path / "canary" / "lease"))
-    dead = {"token": "dead", "owner": "a crash", "until": 1.0}
-    (tmp_path / "canary" / "lease").write_text(json.dumps(dead))
-    with storage.lock("canary/lease"):
-        pass
-    assert not (tmp_path / "canary" / "lease").exists()

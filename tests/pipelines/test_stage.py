@@ -21,6 +21,7 @@ from tfx_edge.schemas import (
     FineTuningConfig,
     GateConfig,
     LowRankConfig,
+    PromotionConfig,
     PruningConfig,
     QatConfig,
     QuantizationConfig,
@@ -59,6 +60,24 @@ def test_the_tail_is_complete_and_in_order(upstream: tuple[Trainer, Transform]) 
     assert ids(stage) == ["CalibrationGen", "Pruner", "Quantizer", "TFLiteExporter", "EdgeValidator"]
     assert stage.model.type is standard_artifacts.Model
     assert stage.blessing.type is standard_artifacts.ModelBlessing
+
+
+def test_a_promotion_comes_last_and_gets_all_that_a_release_tells_of_itself(upstream: tuple[Trainer, Transform]) -> None:
+    promotion = PromotionConfig(channels="/channels", keyring="/keys/keyring.json")
+    stage = edge_stage(*upstream, gate=GATE, promotion=promotion, name="int8")
+    promoter = stage[-1]
+    assert ids(stage)[-2:] == ["EdgeValidator.int8", "EdgePromoter.int8"]
+    trainer, transform = upstream
+    assert promoter.inputs == {
+        "model": stage.model,
+        "model_blessing": stage.blessing,
+        "report": stage.report,
+        "baseline_model": trainer.outputs["model"],
+        "examples": transform.inputs["examples"],
+    }
+    assert PromotionConfig.from_json(promoter.exec_properties["config"]) == promotion
+    assert stage.pushed_model is promoter.outputs["pushed_model"]
+    assert edge_stage(*upstream, gate=GATE).pushed_model is None
 
 
 def test_without_pruning_the_quantizer_takes_the_trainers_model(upstream: tuple[Trainer, Transform]) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from release_channels import START, bundle
@@ -49,6 +50,16 @@ def test_it_names_the_model_its_card_its_makers_tools_and_what_it_was_made_of():
     assert model["licenses"] == [{"license": {"id": "Apache-2.0"}}]
 
 
+@pytest.mark.parametrize("image", ["registry.example/edge:dev", "registry.example/edge@sha256:1", "@sha256:" + "7" * 64, "an image\n"])
+def test_an_image_that_isnt_named_by_a_digest_is_told_as_it_is(image: str):
+    written = bill_of_materials(bundle(1).with_provenance(Provenance(image=image)), START)
+    assert problem(written) is None
+    [container] = json.loads(written)["components"]
+    assert container["name"] == image and "hashes" not in container
+
+
 def test_the_same_bundle_and_time_give_the_same_bytes_and_it_isnt_part_of_the_bundles_identity():
-    assert bill_of_materials(full(), START) == bill_of_materials(full(), START)
+    written = bill_of_materials(full(), START)
+    assert written == bill_of_materials(full(), START)
+    assert json.loads(written)["metadata"]["timestamp"] == "2030-01-01T00:00:00+00:00"
     assert full().with_file(BOM, b"{}").digest == full().digest
