@@ -187,23 +187,20 @@ class Device:
 
     def _install(self, channel: Channel, release: Release) -> None:
         self._refuse_unseen(release)
-        version = self._store.adopted(release)
-        if version is None:
-            self._require_room(release)
-            folder = self._store.download_folder(release)
-            for file in release.files:
-                self._store.copy_of(file, folder / file.path)
-                channel.fetch(release, file, folder / file.path)
-            reason = damage(folder, release)
-            if reason is not None:
-                raise DeviceError(f"{folder}: {reason}, although it was verified a moment ago; the disk may be failing")
-            reason = mismatch(folder, release, self.config.info) or trial.failure(folder, self.config.selftest_seconds)
-            if reason is not None:
-                self._judge(release, reason)
-                self._store.discard(release)
-                raise RefusedError(reason)
-            version = self._store.adopt(folder, release)
-        self._store.activate(version)
+        self._require_room(release)
+        folder = self._store.download_folder(release)
+        for file in release.files:
+            self._store.copy_of(file, folder / file.path)
+            channel.fetch(release, file, folder / file.path)
+        reason = damage(folder, release)
+        if reason is not None:
+            raise DeviceError(f"{folder}: {reason}, although it was verified a moment ago; the disk may be failing")
+        reason = mismatch(folder, release, self.config.info) or trial.failure(folder, self.config.selftest_seconds)
+        if reason is not None:
+            self._judge(release, reason)
+            self._store.discard(release)
+            raise RefusedError(reason)
+        self._store.activate(self._store.adopt(folder, release))
         self._judge(release)
         self._store.prune(self.config.keep_versions)
 

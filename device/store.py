@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfx_edge.device import files
-from tfx_edge.device.bundle import damage
 from tfx_edge.device.errors import DeviceError
 from tfx_edge.schemas.device import DeviceState
 from tfx_edge.schemas.errors import ConfigError
@@ -133,14 +132,6 @@ class Store:
         files.remove(target)
         files.move(folder, target)
         return Version(target, release)
-
-    def adopted(self, release: Release) -> Version | None:
-        """The version of a release that is here already and undamaged: an update was cut short before its last step."""
-        for version in self.versions():
-            same = version.release.number == release.number and version.release.files == release.files
-            if same and damage(version.folder, release) is None:
-                return version
-        return None
 
     def activate(self, version: Version | None) -> None:
         """Lets `current` point to a version: the step that counts."""

@@ -76,7 +76,7 @@ def commit(
     channel.storage.write(metadata_path(channel.name, "timestamp"), signed_timestamp.to_bytes())
     changed = Channel(channel.storage, channel.name, channel.root, signed_targets, signed_snapshot, signed_timestamp, index, policy, log)
     with suppress(ChannelError):  # the change is made; what can't be removed now goes with the next one
-        _sweep(channel, changed)
+        sweep(channel, changed)
     return changed
 
 
@@ -96,7 +96,7 @@ def _bundle_of(path: str) -> str | None:
     return path.split("/")[1] if path.startswith("bundles/") else None
 
 
-def _sweep(before: Channel, after: Channel) -> None:
+def sweep(before: Channel, after: Channel) -> None:
     """Removes what neither the channel nor the one before it refers to: a device may be in the middle of reading the old one."""
     name, storage = after.name, after.storage
     kept = {target_path(name, info) for channel in (before, after) for info in channel.targets.signed.targets.values()}

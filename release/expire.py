@@ -26,7 +26,8 @@ def expire(
 ) -> tuple[Release, ...]:
     """Withdraws releases that aren't the newest of their cohort, those that a rollback could go back to as well.
 
-    The files are removed with the next change of the channel: until then a device that was reading them may finish.
+    The files are removed with the channel's next change, or when a tick next signs it anew: until then a device that was reading them may
+    finish.
 
     Args:
         storage: where channels lie.

@@ -130,8 +130,11 @@ def _verified(channel: Channel, path: str, fleet: Sequence[Key]) -> HealthReport
         raise ChannelError(f"device {enrolment.device_id} is revoked")
     key = key_of(enrolment.key)
     report = HealthReport.from_json(_payload(signed.report, HEALTH_TYPE, [key], "the report isn't signed by the enrolled device's key"))
-    if report.device.device_id != enrolment.device_id or path.split("/")[2:3] != [enrolment.device_id]:
+    of_the_folder = path.startswith(f"{channel.name}/health/{enrolment.device_id}/")
+    if report.device.device_id != enrolment.device_id or not of_the_folder:
         raise ChannelError(f"report of {report.device.device_id}, enrolment of {enrolment.device_id}; expected the folder's device in both")
+    if path.rpartition("/")[2] != f"{report.sequence}.json" or path.count("/") != 3:
+        raise ChannelError(f"report {report.sequence} of the device; expected it in a file of that number")
     if report.channel != channel.name:
         raise ChannelError(f"report on the channel {report.channel}")
     return report

@@ -63,8 +63,8 @@ def generate_key(file: Path) -> PublicKey:
         ChannelError: the file is there already, or can't be written.
     """
     signer = CryptoSigner.generate_ed25519()
+    make_key_folder(file.parent)
     try:
-        make_folder(file.parent, mode=0o700)
         remove_partial_keys(file)
         descriptor, partial = tempfile.mkstemp(dir=file.parent, prefix=_partial(file))  # of mode 0600
         try:
@@ -81,6 +81,18 @@ def generate_key(file: Path) -> PublicKey:
     except OSError as error:
         raise ChannelError(f"{file}: can't be written: {error.strerror}; make room or give the folder to this user") from error
     return public_key_of(signer.public_key)
+
+
+def make_key_folder(folder: Path) -> None:
+    """Makes a folder that its owner alone can enter; one that is there stays as it is.
+
+    Raises:
+        ChannelError: it can't be made.
+    """
+    try:
+        make_folder(folder, mode=0o700)
+    except OSError as error:
+        raise ChannelError(f"{folder}: can't be made: {error.strerror}; make room or give the folder above to this user") from error
 
 
 def remove_partial_keys(file: Path) -> None:

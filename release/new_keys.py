@@ -7,7 +7,7 @@ from tfx_edge.release.channel import Channel, utc_now
 from tfx_edge.release.create import channel_exists, create_channel
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keyring_file import add_references, reference_to
-from tfx_edge.release.keys import generate_key, load_keyring, public_key_in, remove_partial_keys
+from tfx_edge.release.keys import generate_key, load_keyring, make_key_folder, public_key_in, remove_partial_keys
 from tfx_edge.release.root import RoleKeys, draft_root, sign_root
 from tfx_edge.release.storage import LocalStorage, Storage
 from tfx_edge.schemas.channel_policy import ChannelPolicy, PublicKey
@@ -52,6 +52,7 @@ def create_with_new_keys(
     _refuse_among_channels(storage, folder)
     if channel_exists(storage, name):
         raise ChannelError(f"{storage.describe(name)}: the channel is there already; publish to it, or name another one")
+    make_key_folder(folder)
     with LocalStorage(folder).lock(f".{keyring.name}.lock"):  # another channel's creation adds to the keyring, too
         keys = _make_keys(name, keyring, root_keys, root_threshold)
     if not policy.fleet_keys:

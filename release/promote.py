@@ -9,6 +9,7 @@ from tfx_edge.release.health import read_health
 from tfx_edge.release.publish import Published, newest_release, publish
 from tfx_edge.release.rollback import offered
 from tfx_edge.release.rules import last_rule, unmet
+from tfx_edge.release.stopped import refuse_stopped_before
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.keyring import Keyring
 from tfx_edge.schemas.provenance import Provenance
@@ -46,7 +47,8 @@ def promote(
 
     Raises:
         NotReadyError: the rules of the source hold it back.
-        ChannelError: there is no such release on offer; it was taken back in the destination; a channel is busy or damaged.
+        ChannelError: there is no such release on offer; it was taken back in the destination, or stopped in a channel before that; a
+            channel is busy or damaged.
     """
     if source == destination:
         raise ChannelError(f"{source}: promotes to itself; name another channel")
@@ -66,6 +68,7 @@ def hand_on(
     """Publishes a release's verified files in another channel; see `promote`, which has asked the rules."""
     files = {file.path: channel.read(release.target_path(file)) for file in release.files}
     bundle = bundle_of(files, f"{channel.name}: release {release.number}")
+    refuse_stopped_before(channel.storage, destination, release.bundle)
     return publish(
         channel.storage,
         destination,
@@ -78,6 +81,12 @@ def hand_on(
         who=who,
         now=now,
     )
+
+
+def handed_on(release: Release, destination: Channel) -> bool:
+    """Whether a channel got a release's bundle since the release came out, whatever became of it there."""
+    entries = (entry for entry in destination.log.entries if entry.release is not None and entry.time >= release.published)
+    return any(entry.release is not None and entry.release.bundle == release.bundle for entry in entries)
 
 
 def provenance_of(channel: Channel, release: Release) -> Provenance | None:

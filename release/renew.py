@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from tuf.api.metadata import Metadata, T
 
 from tfx_edge.release.channel import Channel, metadata_path
+from tfx_edge.release.commit import sweep
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.signing import can_sign, sign
 from tfx_edge.schemas.keyring import Keyring
@@ -67,4 +68,8 @@ def _renewed(channel: Channel, keyring: Keyring, able: Sequence[str], now: datet
             channel.storage.write(metadata_path(channel.name, metadata.signed.type, metadata.signed.version), metadata.to_bytes())
     if renewed:  # the timestamp last: it puts the others in force
         channel.storage.write(metadata_path(channel.name, "timestamp"), timestamp.to_bytes())
-    return replace(channel, targets=targets, snapshot=snapshot, timestamp=timestamp), tuple(renewed)
+    fresh = replace(channel, targets=targets, snapshot=snapshot, timestamp=timestamp)
+    if renewed:
+        with suppress(ChannelError):  # this machine may sign the timestamp and change nothing else
+            sweep(channel, fresh)  # a change's left-overs: where none follows, this removes what was withdrawn
+    return fresh, tuple(renewed)

@@ -1,16 +1,32 @@
 """Takes a release back. The older bundle comes again under a newer number, so that devices accept it; nothing old is replayed."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from tfx_edge.release.actor import current_actor
+from tfx_edge.release.again import Offer, Return, before, missing_files, offer_without
 from tfx_edge.release.channel import Channel, open_channel, utc_now
 from tfx_edge.release.commit import commit
 from tfx_edge.release.errors import ChannelError
-from tfx_edge.release.publish import Published, with_release
+from tfx_edge.release.publish import Published
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
-from tfx_edge.schemas.release import Cohort, Release, ReleaseIndex
+from tfx_edge.schemas.release import Cohort, Release
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A release that was stopped.
+
+    Attributes:
+        release: as it was on offer.
+        back: what its devices get instead; None where there was nothing to go back to.
+    """
+
+    release: Release
+    back: Release | None
 
 
 def rollback(
@@ -31,14 +47,14 @@ def rollback(
         name: of the channel.
         keyring: has the keys of targets, snapshot and timestamp.
         release: number of the one to take back; None: the newest.
-        to: number of the one to go back to, which may have been taken back itself; None: the one before, for the same devices, that
-            wasn't.
+        to: number of the one to go back to, which may have been taken back itself; what came between isn't offered to its devices any
+            more. None: the last one before that was offered to all of them and wasn't taken back; rollouts since then go on.
         reason: for the log.
         who: does it, for the log; None: the user.
         now: the time; None: this moment.
 
     Returns:
-        The new release, with the older bundle; it is offered to all devices of the cohort at once.
+        The new release, with the older bundle; it is offered to all devices of the cohort at once, and goes to no other channel.
 
     Raises:
         ChannelError: there is no such release on offer, or none to go back to whose files are still there; the channel is busy or damaged.
@@ -47,16 +63,21 @@ def rollback(
     with storage.lock(f"{name}/lock"):
         channel = open_channel(storage, name)
         taken = offered(channel, release)
-        older = _named(channel, taken, to) if to is not None else before(channel, taken)
+        gone = [taken]
+        if to is not None:
+            older: Release | None = _named(channel, taken, to)
+            gone += [one for one in channel.index.releases if one.cohort == taken.cohort and one.number < taken.number]
+        else:
+            older = before(channel, taken)
         if older is None:
             raise ChannelError(
                 f"{name}: no release before {taken.number} is left for {_cohort(taken.cohort)}; publish another model, or withdraw this "
                 "one with `tfx-edge channel stop`"
             )
-        again = _again(channel, taken, older, now)
-        entry = LogEntry(time=now, action="rollback", who=who or current_actor(), key_id="", release=again, reason=reason)
-        index = with_release(_without(channel.index, taken), again)
-        return Published(commit(channel, keyring, [entry], now=now, index=index), again, changed=True)
+        offer = offer_without(channel, gone, [Return(taken, older)], now)
+        entries = _entries(offer, reason, who or current_actor(), now)
+        [again] = offer.again
+        return Published(commit(channel, keyring, entries, now=now, index=offer.index), again, changed=True)
 
 
 def stop(
@@ -75,7 +96,7 @@ def stop(
         storage: where channels lie.
         name: of the channel.
         keyring: has the keys of targets, snapshot and timestamp.
-        release: its number; None: the newest.
+        release: its number; None: the newest. Releases of the same bundle for other cohorts are stopped with it.
         reason: for the log.
         who: does it, for the log; None: the user.
         now: the time; None: this moment.
@@ -91,16 +112,45 @@ def stop(
     with storage.lock(f"{name}/lock"):
         channel = open_channel(storage, name)
         taken = offered(channel, release)
-        actor = who or current_actor()
-        entries = [LogEntry(time=now, action="stop", who=actor, key_id="", release=taken, reason=reason)]
-        older = before(channel, taken)
-        index = _without(channel.index, taken)
-        if older is None:
-            commit(channel, keyring, entries, now=now, index=index)
-            return None
-        again = _again(channel, taken, older, now)
-        entries.append(LogEntry(time=now, action="rollback", who=actor, key_id="", release=again, reason=reason))
-        return Published(commit(channel, keyring, entries, now=now, index=with_release(index, again)), again, changed=True)
+        channel, stopped = _stop(channel, keyring, {taken.bundle: reason}, who or current_actor(), now)
+    [back] = (one.back for one in stopped if one.release == taken)
+    return None if back is None else Published(channel, back, changed=True)
+
+
+def stop_bundles(
+    storage: Storage, name: str, keyring: Keyring, reasons: Mapping[str, str], *, who: str | None = None, now: datetime | None = None
+) -> tuple[Stopped, ...]:
+    """Stops all releases of some bundles in one step, so that none of these is what the devices of another go back to.
+
+    Args:
+        storage: where channels lie.
+        name: of the channel.
+        keyring: has the keys of targets, snapshot and timestamp.
+        reasons: why, by bundle.
+        who: does it, for the log; None: the user.
+        now: the time; None: this moment.
+
+    Returns:
+        What was stopped, newest first; nothing changes where none of the bundles is on offer.
+
+    Raises:
+        ChannelError: the channel is busy or damaged.
+    """
+    with storage.lock(f"{name}/lock"):
+        return _stop(open_channel(storage, name), keyring, reasons, who or current_actor(), now or utc_now())[1]
+
+
+def _stop(channel: Channel, keyring: Keyring, reasons: Mapping[str, str], who: str, now: datetime) -> tuple[Channel, tuple[Stopped, ...]]:
+    taken = [release for release in channel.index.releases if release.bundle in reasons]
+    if not taken:
+        return channel, ()
+    ways = {release: before(channel, release, reasons) for release in taken}
+    offer = offer_without(channel, taken, [Return(release, older) for release, older in ways.items() if older is not None], now)
+    entries = [LogEntry(time=now, action="stop", who=who, key_id="", release=one, reason=reasons[one.bundle]) for one in taken]
+    entries += _entries(offer, "; ".join(dict.fromkeys(reasons[one.bundle] for one in taken)), who, now)
+    back = {(one.cohort, one.bundle): one for one in offer.again}
+    stopped = (Stopped(release, None if older is None else back[release.cohort, older.bundle]) for release, older in ways.items())
+    return commit(channel, keyring, entries, now=now, index=offer.index), tuple(stopped)
 
 
 def offered(channel: Channel, number: int | None) -> Release:
@@ -120,28 +170,13 @@ def offered(channel: Channel, number: int | None) -> Release:
     return found
 
 
-def before(channel: Channel, taken: Release) -> Release | None:
-    """The newest earlier release for the same devices that wasn't taken back and whose files are still there."""
-    earlier = [release for number, release in sorted(channel.log.releases.items(), reverse=True) if number < taken.number]
-    fitting = [
-        release
-        for release in earlier
-        if release.bundle != taken.bundle and release.bundle not in channel.log.taken_back and not _missing(channel, release)
-    ]
-    for cohort in (taken.cohort, Cohort()):  # what was for all devices was for these as well
-        for release in fitting:
-            if release.cohort == cohort:
-                return release
-    return None
-
-
 def _named(channel: Channel, taken: Release, number: int) -> Release:
     release = channel.log.releases.get(number)
     if release is None or release.bundle == taken.bundle:
         raise ChannelError(
             f"{channel.name}: --to {number}: no other release than {taken.number} bears that number; see `tfx-edge channel log`"
         )
-    missing = _missing(channel, release)
+    missing = missing_files(channel, release)
     if missing:
         raise ChannelError(
             f"{channel.name}: release {number} can't come back: its {missing[0]} was removed; raise keep_bundles in the policy"
@@ -149,20 +184,13 @@ def _named(channel: Channel, taken: Release, number: int) -> Release:
     return release
 
 
-def _missing(channel: Channel, release: Release) -> list[str]:
-    known = channel.targets.signed.targets
-    digests = {path: info.hashes.get("sha256") for path, info in known.items()}
-    return [file.path for file in release.files if digests.get(release.target_path(file)) != file.digest]
-
-
-def _again(channel: Channel, taken: Release, older: Release, now: datetime) -> Release:
-    number = channel.log.last_number + 1
-    changes = {"number": number, "cohort": taken.cohort, "share": 1.0, "published": now, "share_since": now, "rollback_of": taken.number}
-    return older.model_copy(update=changes)
-
-
-def _without(index: ReleaseIndex, taken: Release) -> ReleaseIndex:
-    return index.model_copy(update={"releases": tuple(release for release in index.releases if release.number != taken.number)})
+def _entries(offer: Offer, reason: str, who: str, now: datetime) -> list[LogEntry]:
+    """For the log, in the order of the numbers."""
+    reasons = dict.fromkeys(offer.again, reason) | dict.fromkeys(offer.moved, "stays before what came back")
+    return [
+        LogEntry(time=now, action="rollback" if release in offer.again else "renumber", who=who, key_id="", release=release, reason=why)
+        for release, why in sorted(reasons.items(), key=lambda item: item[0].number)
+    ]
 
 
 def _cohort(cohort: Cohort) -> str:

@@ -74,9 +74,7 @@ def _require_next(channel: Channel, draft: Metadata[Root], now: datetime) -> Non
     if draft.signed.version != force + 1:
         raise ChannelError(f"{where}: the draft is root {draft.signed.version}, in force is {force}; draft it again")
     if draft.signed.is_expired(now):
-        raise ChannelError(
-            f"{where}: the draft ended {draft.signed.expires:%Y-%m-%d}, and devices would refuse the channel; draft it again"
-        )
+        raise ChannelError(f"{where}: the draft ended {draft.signed.expires:%Y-%m-%d}, devices would refuse the channel; draft it again")
     require_root_signed(draft, channel.root)
 
 

@@ -64,7 +64,8 @@ def unmet(rule: HealthRule, release: Release, counts: Counts, now: datetime) -> 
     if age_hours < rule.min_age_hours:
         lacking.append(f"{rule.min_age_hours - age_hours:.1f} hours more")
     if counts.healthy < rule.min_healthy_devices:
-        lacking.append(f"{rule.min_healthy_devices - counts.healthy} more healthy devices")
+        more = rule.min_healthy_devices - counts.healthy
+        lacking.append(f"{more} more healthy device{'s' if more > 1 else ''}")
     if counts.failure_rate > rule.max_failure_rate:
         lacking.append(f"fewer failures: {_failures(counts)}, {rule.max_failure_rate:.1%} is allowed")
     return tuple(lacking)

@@ -6,9 +6,11 @@ from tuf.api.metadata import Signed
 
 from tfx_edge.release.channel import Channel, open_channel, utc_now, verify_files
 from tfx_edge.release.health import read_health
+from tfx_edge.release.promote import handed_on
 from tfx_edge.release.publish import newest_release
 from tfx_edge.release.root import ROLES
-from tfx_edge.release.rules import judge
+from tfx_edge.release.rules import Judgement, judge
+from tfx_edge.release.stopped import opened
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_status import ChannelStatus, ReleaseStatus, RoleStatus
 from tfx_edge.schemas.export import Manifest
@@ -34,7 +36,7 @@ def status(storage: Storage, name: str, now: datetime | None = None) -> ChannelS
     for release in channel.index.releases:
         counts = health.counts(release.number)
         newest = release == newest_release(channel.index, release.cohort)
-        judgement = judge(release, channel.policy, counts, now, newest=newest)
+        judgement = _told(channel, release, judge(release, channel.policy, counts, now, newest=newest))
         releases.append(
             ReleaseStatus(
                 number=release.number,
@@ -56,6 +58,15 @@ def status(storage: Storage, name: str, now: datetime | None = None) -> ChannelS
         promote_to=channel.policy.promote_to,
         refused_reports=dict(health.refused),
     )
+
+
+def _told(channel: Channel, release: Release, judgement: Judgement) -> Judgement:
+    """The judgement, without a promotion that has been made."""
+    to = channel.policy.promote_to
+    following = opened(channel.storage, [to]).get(to) if judgement.action == "promote" and to is not None else None
+    if following is not None and handed_on(release, following):
+        return Judgement("stay", f"promoted to {to}")
+    return judgement
 
 
 def _model(channel: Channel, release: Release) -> str:

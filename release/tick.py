@@ -1,6 +1,6 @@
 """What channels do by themselves, made to run on a schedule: stop what fails, spread what does well, keep signatures fresh."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,12 +9,13 @@ from tfx_edge.release.channel import Channel, open_channel, utc_now
 from tfx_edge.release.commit import commit
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.health import read_health
-from tfx_edge.release.promote import hand_on
+from tfx_edge.release.promote import hand_on, handed_on
 from tfx_edge.release.publish import newest_release, with_release
 from tfx_edge.release.renew import renew
-from tfx_edge.release.rollback import stop
+from tfx_edge.release.rollback import stop_bundles
 from tfx_edge.release.rules import Judgement, judge
 from tfx_edge.release.signing import can_sign
+from tfx_edge.release.stopped import opened, stopped_before
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
@@ -58,19 +59,20 @@ def tick(
     now, who = now or utc_now(), who or current_actor()
     actions: list[TickAction] = []
 
-    def each(step: Callable[[str], list[TickAction]], among: Sequence[str]) -> list[str]:
+    def each(step: Callable[[str], Iterator[TickAction]], among: Sequence[str]) -> list[str]:
         """Takes a step in some channels; returns those where it went well."""
         well = []
         for name in among:
             try:
-                actions.extend(step(name))
+                for action in step(name):  # one by one: what was done before a failure is told
+                    actions.append(action)
                 well.append(name)
             except ChannelError as error:
                 actions.append(TickAction(name, "failed", str(error)))
         return well
 
     sound = each(lambda name: _stop_failing(storage, name, keyring, who, now), names)
-    stopped = _stopped(storage, sound)
+    stopped = stopped_before(opened(storage, sound))
     each(lambda name: _stop_others(storage, name, stopped.get(name, {}), keyring, who, now), sound)
     each(lambda name: _go_on(storage, name, stopped, keyring, who, now), sound)
     each(lambda name: _refresh(storage, name, keyring, now), sound)
@@ -90,64 +92,53 @@ def _judgements(channel: Channel, now: datetime) -> list[tuple[Release, Judgemen
     ]
 
 
-def _stop_failing(storage: Storage, name: str, keyring: Keyring, who: str, now: datetime) -> list[TickAction]:
+def _stop_failing(storage: Storage, name: str, keyring: Keyring, who: str, now: datetime) -> Iterator[TickAction]:
     channel = open_channel(storage, name)
     if not can_sign("targets", channel.root.signed, keyring):
-        return [TickAction(name, "passed", "the keyring lacks the targets' key: the rules weren't applied")]
-    return [
-        _stopped_one(storage, name, release, judgement.text, keyring, who, now)
-        for release, judgement in _judgements(channel, now)
-        if judgement.action == "stop"
-    ]
+        yield TickAction(name, "passed", "the keyring lacks the targets' key: the rules weren't applied")
+        return
+    reasons = {release.bundle: judgement.text for release, judgement in _judgements(channel, now) if judgement.action == "stop"}
+    yield from _stop(storage, name, reasons, keyring, who, now)
 
 
-def _stopped_one(storage: Storage, name: str, release: Release, why: str, keyring: Keyring, who: str, now: datetime) -> TickAction:
-    back = stop(storage, name, keyring, release=release.number, reason=why, who=who, now=now)
-    then = "no release before it is left" if back is None else f"back to the model before it, as release {back.release.number}"
-    return TickAction(name, "stop", f"{why}; {then}", release.number)
+def _stop_others(
+    storage: Storage, name: str, stopped: Mapping[str, str], keyring: Keyring, who: str, now: datetime
+) -> Iterator[TickAction]:
+    channel = open_channel(storage, name)
+    if can_sign("targets", channel.root.signed, keyring):
+        yield from _stop(storage, name, {bundle: f"stopped in {where}" for bundle, where in stopped.items()}, keyring, who, now)
 
 
-def _stopped(storage: Storage, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """For each channel the bundles that were stopped in a channel before it, and where."""
-    channels = {name: open_channel(storage, name) for name in names}
-    found: dict[str, dict[str, str]] = {}
-    for name, channel in channels.items():
-        bundles = {bundle for bundle, entry in channel.log.taken_back.items() if entry.action == "stop"}
-        following, passed = channel.policy.promote_to, {name}
-        while following is not None and following in channels and following not in passed:
-            passed.add(following)
-            found.setdefault(following, {}).update(dict.fromkeys(bundles, name))
-            following = channels[following].policy.promote_to
-    return found
+def _stop(storage: Storage, name: str, reasons: Mapping[str, str], keyring: Keyring, who: str, now: datetime) -> Iterator[TickAction]:
+    if not reasons:  # no lock is needed
+        return
+    for one in stop_bundles(storage, name, keyring, reasons, who=who, now=now):
+        then = (
+            "no release before it is left, devices keep what they have"
+            if one.back is None
+            else f"back to the model before it, as release {one.back.number}"
+        )
+        yield TickAction(name, "stop", f"{reasons[one.release.bundle]}; {then}", one.release.number)
 
 
-def _stop_others(storage: Storage, name: str, stopped: dict[str, str], keyring: Keyring, who: str, now: datetime) -> list[TickAction]:
+def _go_on(
+    storage: Storage, name: str, stopped: Mapping[str, Mapping[str, str]], keyring: Keyring, who: str, now: datetime
+) -> Iterator[TickAction]:
     channel = open_channel(storage, name)
     if not can_sign("targets", channel.root.signed, keyring):
-        return []
-    return [
-        _stopped_one(storage, name, release, f"stopped in {stopped[release.bundle]}", keyring, who, now)
-        for release in channel.index.releases
-        if release.bundle in stopped
-    ]
-
-
-def _go_on(storage: Storage, name: str, stopped: dict[str, dict[str, str]], keyring: Keyring, who: str, now: datetime) -> list[TickAction]:
-    channel = open_channel(storage, name)
-    if not can_sign("targets", channel.root.signed, keyring):
-        return []
-    actions = []
+        return
     for release, judgement in _judgements(channel, now):
         if judgement.action == "grow" and judgement.share is not None:
             _grow(storage, name, release, judgement, keyring, who, now)
-            actions.append(TickAction(name, "grow", judgement.text, release.number))
+            yield TickAction(name, "grow", judgement.text, release.number)
         elif judgement.action == "promote" and channel.policy.promote_to is not None:
             following = open_channel(storage, channel.policy.promote_to)
-            known = {one.bundle for one in following.log.releases.values()}
-            if release.bundle not in known | stopped.get(following.name, {}).keys() and can_sign("targets", following.root.signed, keyring):
+            refused = {*stopped.get(following.name, {}), *following.log.taken_back}
+            done = release.bundle in refused or handed_on(release, following)
+            if not done and can_sign("targets", following.root.signed, keyring):
                 made = hand_on(channel, release, following.name, keyring, reason=judgement.text, who=who, now=now)
-                actions.append(TickAction(name, "promote", f"{judgement.text}, as release {made.release.number} there", release.number))
-    return actions
+                if made.changed:
+                    yield TickAction(name, "promote", f"{judgement.text}, as release {made.release.number} there", release.number)
 
 
 def _grow(storage: Storage, name: str, release: Release, judgement: Judgement, keyring: Keyring, who: str, now: datetime) -> None:
@@ -160,14 +151,14 @@ def _grow(storage: Storage, name: str, release: Release, judgement: Judgement, k
         commit(channel, keyring, [entry], now=now, index=with_release(channel.index, grown))
 
 
-def _refresh(storage: Storage, name: str, keyring: Keyring, now: datetime) -> list[TickAction]:
+def _refresh(storage: Storage, name: str, keyring: Keyring, now: datetime) -> Iterator[TickAction]:
     with storage.lock(f"{name}/lock"):
         channel, renewed = renew(open_channel(storage, name), keyring, now=now)
         for path in read_health(channel).superseded:
             storage.remove(path)
+    if renewed:
+        yield TickAction(name, "renew", ", ".join(renewed))
     overdue = channel.expired(now)
-    actions = [TickAction(name, "renew", ", ".join(renewed))] if renewed else []
     if overdue:
         text = f"{', '.join(overdue)}: expired, devices refuse the channel; the keyring lacks the keys to sign anew"
-        actions.append(TickAction(name, "failed", text))
-    return actions
+        yield TickAction(name, "failed", text)

@@ -13,7 +13,7 @@ from tfx_edge.schemas.release import Release
 LOG = "log.json"
 """TUF's target that holds it; devices don't read it."""
 
-Action = Literal["init", "publish", "promote", "grow", "stop", "rollback", "expire", "policy", "rotate-key"]
+Action = Literal["init", "publish", "promote", "grow", "stop", "rollback", "renumber", "expire", "policy", "rotate-key"]
 
 
 class LogEntry(Config):
@@ -49,7 +49,7 @@ class ChannelLog(Config):
                 continue
             if entry.action == "stop":
                 found[entry.release.bundle] = entry
-            elif entry.release.rollback_of is not None:
+            elif entry.action == "rollback" and entry.release.rollback_of is not None:  # others may concern such a release as well
                 found.pop(entry.release.bundle, None)
                 taken = releases.get(entry.release.rollback_of)
                 if taken is not None and taken.bundle not in found:

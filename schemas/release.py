@@ -109,7 +109,7 @@ class Release(Config):
     cohort: Cohort = Cohort()
     minimum_runtime: str | None = Field(default=None, description="The manifest's: no older runtime can run the model.")
     share: float = Field(default=1, ge=0, le=1, description="Of the cohort's devices, chosen by `rollout_position`.")
-    published: datetime = Field(description="UTC: when its number came up.")
+    published: datetime = Field(description="UTC: when it came out; a new number for its place alone leaves it.")
     share_since: datetime = Field(description="UTC: when it got its share.")
     rollback_of: int | None = Field(default=None, description="The release that this one takes back; None for a new one.")
 

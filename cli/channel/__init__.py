@@ -9,6 +9,8 @@ keys.py      key, rotate-key, sign, apply: keys of the roles
 devices.py   enrol
 """
 
+import warnings
+
 import click
 
 from tfx_edge.cli.channel.devices import enrol
@@ -27,6 +29,8 @@ def channel() -> None:
 
     Example: tfx-edge channel status /srv/channels canary
     """
+    # securesystemslib's signers import Google's libraries, where those are installed.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\.")
 
 
 _MAKING = (init, draft_root, key, sign, apply, rotate_key, enrol)

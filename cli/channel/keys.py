@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, REASON, keyring_in, read_document, storage_of, write_new
+from tfx_edge.cli.channel.options import (
+    CHANNELS,
+    KEYRING,
+    NAME,
+    REASON,
+    keyring_in,
+    read_document,
+    require_new,
+    storage_of,
+    write_new,
+)
 from tfx_edge.schemas import EdgeError
 
 if TYPE_CHECKING:
@@ -13,6 +23,7 @@ if TYPE_CHECKING:
 
     from tfx_edge.release.channel import Channel
     from tfx_edge.release.root import RoleKeys
+    from tfx_edge.schemas import Keyring
 
 _ROLE = click.Choice(["root", "targets", "snapshot", "timestamp"])
 
@@ -51,9 +62,10 @@ def rotate_key(
     draft: Path | None,
     reason: str,
 ) -> None:
-    """Give roles other keys. Without --add and --revoke each role gets a new key beside the keyring in place of all it has.
+    """Give roles other keys. Without --add and --revoke each role gets a new key beside the keyring in place of the one it has.
 
-    The keyring must hold enough root keys; where they are kept apart, write a --draft, `sign` it with each, then `apply` it. Devices
+    The keyring must hold enough root keys; where they are kept apart, write a --draft, `sign` it with each, then `apply` it. What must
+    sign is never fewer than before unless --threshold says so. References to replaced keys leave the keyring with success. Devices
     drop whatever revoked keys signed. A key that was stolen: rotate timestamp and snapshot together, so that versions that the thief
     ran up count no more.
 
@@ -62,14 +74,20 @@ def rotate_key(
     from tfx_edge.release.channel import open_channel, utc_now
     from tfx_edge.release.root import draft_next_root, require_root_signed, sign_root
     from tfx_edge.release.rotate import apply_root
+    from tfx_edge.release.signing import can_sign
 
     if len(set(roles)) > 1 and (added or revoked or threshold):
         raise EdgeError("--add, --revoke and --threshold are of one role; give one --role")
     storage = storage_of(channels)
     channel = open_channel(storage, name)
+    if draft is not None:
+        require_new(draft)
+    elif not can_sign("root", channel.root.signed, _within_reach(keyring)):  # asked before a key is made
+        need = channel.root.signed.roles["root"].threshold
+        raise EdgeError(f"{keyring}: fewer than the {need} root keys that must sign; write a --draft, `sign` it where they are, `apply` it")
     keys = {role: _next_keys(channel, role, keyring, added, revoked, threshold) for role in dict.fromkeys(roles)}
     following = draft_next_root(channel.root, keys, now=utc_now(), days=channel.policy.lifetimes.root_days)
-    held = keyring_in(keyring)
+    held = _within_reach(keyring)
     sign_root(following, held, channel.root)
     if draft is not None:
         write_new(draft, following.to_bytes())
@@ -89,12 +107,26 @@ def _next_keys(
     from tfx_edge.release.rekey import changed_keys
 
     root = channel.root.signed
+    must_sign = root.roles[role].threshold
     if added or revoked or threshold:
-        return changed_keys(root, role, add=tuple(map(parse_public_key, added)), revoke=revoked, threshold=threshold)
+        keys = changed_keys(root, role, add=tuple(map(parse_public_key, added)), revoke=revoked, threshold=threshold)
+        if threshold is None and keys.threshold < must_sign:
+            raise EdgeError(f"{role}: {len(keys.keys)} keys would be left, {must_sign} must sign; --add another, or lower the --threshold")
+        return keys
+    if len(root.roles[role].keyids) > 1:
+        raise EdgeError(f"{role}: has {len(root.roles[role].keyids)} keys; name those that go with --revoke, those that come with --add")
     file = keyring.absolute().parent / f"{channel.name}-{role}-root{root.version + 1}.pem"
     new = public_key_in(file) if file.exists() else generate_key(file)  # one that an attempt left which was cut short
     add_references(keyring, {role: [reference_to(file.name, new)]})
     return changed_keys(root, role, add=(new,), revoke=root.roles[role].keyids)
+
+
+def _within_reach(file: Path) -> "Keyring":
+    """A keyring without the root keys that were taken off this machine: those sign elsewhere."""
+    from tfx_edge.release.keys import is_here
+
+    keyring = keyring_in(file)
+    return keyring.model_copy(update={"root": tuple(filter(is_here, keyring.root))})
 
 
 def _tidy(keyring: Path, channel: "Channel", following: "Metadata[Root]") -> None:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, KEYRING, keyring_in, read_document, storage_of, write_new
+from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAMES, keyring_in, read_contract, read_document, storage_of, write_new
 from tfx_edge.schemas import ChannelPolicy, EdgeError
-from tfx_edge.schemas.release import CHANNELS as NAMES
+from tfx_edge.schemas.release import CHANNELS as DEFAULT_NAMES
 
 _POLICY = click.option("--policy", type=click.Path(path_type=Path), help="JSON of a ChannelPolicy; else the defaults.")
 
 
 @click.command()
 @CHANNELS
-@click.argument("names", nargs=-1)
+@NAMES
 @KEYRING
 @click.option("--root-keys", type=click.IntRange(1, 20), default=1, show_default=True, help="How many root keys are made.")
 @click.option("--root-threshold", type=click.IntRange(1, 20), default=1, show_default=True, help="How many of them must sign.")
@@ -31,15 +31,19 @@ def init(
     """
     from tfx_edge.release.create import channel_exists
 
-    wanted = names or NAMES
+    wanted = names or DEFAULT_NAMES
+    if len(set(wanted)) < len(wanted):
+        raise EdgeError(f"{' '.join(wanted)}: a channel is named twice; name each once")
     storage = storage_of(channels)
-    rules = None if policy is None else ChannelPolicy.from_json(read_document(policy))
+    rules = None if policy is None else read_contract(policy, ChannelPolicy)
     there = [name for name in wanted if channel_exists(storage, name)]
     if there:
         raise EdgeError(f"{storage.describe(there[0])}: the channel is there already; publish to it, or name another one")
     if root is not None:
         if len(names) != 1:
             raise EdgeError("--root is the first root of one channel; name that one")
+        if (root_keys, root_threshold) != (1, 1):
+            raise EdgeError("--root has its keys; --root-keys and --root-threshold are for those that init makes")
         _with_root(channels, names[0], keyring, rules or ChannelPolicy(), root)
     else:
         if root_threshold > root_keys:

@@ -1,19 +1,41 @@
 """What the channel commands have in common."""
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
-from tfx_edge.schemas import Config, EdgeError
+from tfx_edge.schemas import Config, ConfigError, EdgeError
+from tfx_edge.schemas.release import Name
 
 if TYPE_CHECKING:
     from tfx_edge.release.publish import Published
     from tfx_edge.release.storage import Storage
     from tfx_edge.schemas import Keyring
 
+Contract = TypeVar("Contract", bound=Config)
+_NAME = TypeAdapter[str](Name)
+
+
+def checked_name(_: click.Context, __: click.Parameter, value: "str | tuple[str, ...]") -> "str | tuple[str, ...]":
+    """Refuses what can't be a channel's name before a folder of that name is made; a callback of click's.
+
+    Raises:
+        EdgeError: a name can't be a channel's.
+    """
+    for name in (value,) if isinstance(value, str) else value:
+        try:
+            _NAME.validate_python(name)
+        except ValidationError as error:
+            raise EdgeError(f"channel {error.errors()[0]['ctx']['error']}") from None
+    return value
+
+
 CHANNELS = click.argument("channels")
-NAME = click.argument("name")
+NAME = click.argument("name", callback=checked_name)
+NAMES = click.argument("names", nargs=-1, callback=checked_name)
 KEYRING = click.option(
     "--keyring",
     type=click.Path(path_type=Path),
@@ -36,6 +58,7 @@ def storage_of(channels: str) -> "Storage":
 
     if "://" not in channels:
         return LocalStorage(Path(channels))
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow, which fileio brings, greets
     try:
         from tfx_edge.components.edge_promoter.channels import storage_of as remote
     except ImportError as error:
@@ -62,6 +85,28 @@ def read_document(file: Path) -> bytes:
         raise EdgeError(f"{file}: can't be read ({error.strerror})") from error
 
 
+def read_contract(file: Path, contract: type[Contract]) -> Contract:
+    """Reads a document that the user named.
+
+    Raises:
+        EdgeError: it can't be read, or isn't one.
+    """
+    try:
+        return contract.from_json(read_document(file))
+    except ConfigError as error:
+        raise EdgeError(f"{file}: {error}") from None
+
+
+def require_new(file: Path) -> None:
+    """Checks that a file can be made without another one's loss.
+
+    Raises:
+        EdgeError: it is there already.
+    """
+    if file.exists():
+        raise EdgeError(f"{file}: is there already; remove it or name another file")
+
+
 def write_new(file: Path, content: bytes) -> None:
     """Writes a file that the user named, whole or not at all.
 
@@ -70,9 +115,13 @@ def write_new(file: Path, content: bytes) -> None:
     """
     from tfx_edge.release.storage import LocalStorage
 
-    if file.exists():
-        raise EdgeError(f"{file}: is there already; remove it or name another file")
+    require_new(file)
     LocalStorage(file.absolute().parent).write(file.name, content)
+
+
+def plain(text: str) -> str:
+    """A text that others wrote, such as the name of a file that a device dropped, on one line and without orders to the terminal."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def show_published(published: "Published", as_json: bool, done: str) -> None:

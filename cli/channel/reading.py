@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, JSON, NAME, show, storage_of
+from tfx_edge.cli.channel.options import CHANNELS, JSON, NAME, plain, show, storage_of
 
 if TYPE_CHECKING:
     from tfx_edge.schemas import ChannelStatus, LogEntry
@@ -46,7 +46,7 @@ def _render_status(found: "ChannelStatus") -> None:
         keys = ", ".join(key[:16] for key in role.keys)
         click.echo(f"{role.role:<10} version {role.version}, {ends}, {role.threshold} of {keys}")
     for path, why in found.refused_reports.items():
-        click.echo(f"refused    {path}: {why}")
+        click.echo(plain(f"refused    {path}: {why}"))
 
 
 @click.command()
@@ -65,9 +65,9 @@ def log(channels: str, name: str, as_json: bool) -> None:
         show(found)
         return
     for entry in found.entries:
-        click.echo(f"{entry.time:%Y-%m-%d %H:%M:%S} {entry.who} {_what(entry)}")
+        click.echo(plain(f"{entry.time:%Y-%m-%d %H:%M:%S} {entry.who} {_what(entry)}"))
         for line in _details(entry):
-            click.echo(f"    {line}")
+            click.echo(plain(f"    {line}"))
 
 
 def _what(entry: "LogEntry") -> str:

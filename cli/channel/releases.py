@@ -14,7 +14,9 @@ from tfx_edge.cli.channel.options import (
     NAME,
     REASON,
     RELEASE,
+    checked_name,
     keyring_in,
+    read_contract,
     read_document,
     show_published,
     storage_of,
@@ -65,14 +67,13 @@ def publish(
 
     cohort = Cohort(targets=targets, regions=regions, minimum_runtime=min_runtime, below_runtime=below_runtime)
     made = read_bundle(bundle)
-    content = read_document(report)
-    judged = GateReport.from_json(content)
+    judged = read_contract(report, GateReport)
     if judged.model_digest != made.manifest.digest:
         raise EdgeError(f"{report}: judged a flatbuffer with sha256 {judged.model_digest}; the one in {bundle} has {made.manifest.digest}")
     if not judged.blessed:
         click.echo(f"not published: {report} doesn't bless it: {judged.reasons[0]}", err=True)
         sys.exit(EXIT_RULES)
-    provenance = _provenance(made, judged, content)
+    provenance = _provenance(made, judged, read_document(report))
     described = _with_bom(made.with_provenance(provenance))
     keys = keyring_in(keyring)
     published = publish(storage_of(channels), name, described, keys, cohort=cohort, provenance=provenance, reason=reason)
@@ -100,8 +101,8 @@ def _with_bom(made: "Bundle") -> "Bundle":
 
 @click.command()
 @CHANNELS
-@click.argument("source")
-@click.argument("destination")
+@click.argument("source", callback=checked_name)
+@click.argument("destination", callback=checked_name)
 @KEYRING
 @RELEASE
 @click.option("--force", is_flag=True, help="Pass over the source's rules; needs --reason.")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, JSON, KEYRING, NAME, REASON, keyring_in, read_document, show, storage_of
+from tfx_edge.cli.channel.options import CHANNELS, JSON, KEYRING, NAME, NAMES, REASON, keyring_in, plain, read_contract, show, storage_of
 from tfx_edge.schemas import ChannelPolicy, EdgeError
 
 
 @click.command()
 @CHANNELS
-@click.argument("names", nargs=-1)
+@NAMES
 @KEYRING
 @JSON
 def tick(channels: str, names: tuple[str, ...], keyring: Path, as_json: bool) -> None:
@@ -36,7 +36,7 @@ def tick(channels: str, names: tuple[str, ...], keyring: Path, as_json: bool) ->
         click.echo(json.dumps([asdict(action) for action in actions], indent=2))
     for action in () if as_json else actions:
         release = f"release {action.release} " if action.release is not None else ""
-        click.echo(f"{action.channel}: {release}{action.action}: {action.text}", err=action.action == "failed")
+        click.echo(plain(f"{action.channel}: {release}{action.action}: {action.text}"), err=action.action == "failed")
     if not as_json and not actions:
         click.echo("nothing is due")
     if any(action.action == "failed" for action in actions):
@@ -63,5 +63,5 @@ def policy(channels: str, name: str, file: Path | None, keyring: Path | None, re
         return
     if keyring is None:
         raise EdgeError("--set signs the rules; give --keyring")
-    set_policy(storage, name, ChannelPolicy.from_json(read_document(file)), keyring_in(keyring), reason=reason)
+    set_policy(storage, name, read_contract(file, ChannelPolicy), keyring_in(keyring), reason=reason)
     click.echo(f"{name}: has the rules of {file}")

@@ -159,7 +159,7 @@ def test_a_bundle_for_other_targets_is_refused(fleet, targets, taken) -> None:
     assert taken or "the bundle is for tflm, the device's target is ethos-u55; there is none to keep" in said
 
 
-def test_a_manifest_that_says_more_than_the_client_knows_is_fine_and_one_of_another_model_is_not(fleet) -> None:
+def test_a_manifest_that_says_more_than_the_client_knows_is_fine_and_one_that_does_not_fit_is_not(fleet) -> None:
     device = client(fleet)
     made = bundle(1)
     newer = {**json.loads(made.files["edge/manifest.json"]), "of_the_future": {"a": 1}}
@@ -167,6 +167,8 @@ def test_a_manifest_that_says_more_than_the_client_knows_is_fine_and_one_of_anot
     assert "updated to release 1" in device.update()
     fleet.publish(bundle(2).with_file("edge/manifest.json", bundle(3).files["edge/manifest.json"]))
     assert "release 2 refused: edge/manifest.json is of a flatbuffer with sha256" in device.update(2)
+    fleet.publish(bundle(3).with_file("edge/manifest.json", bundle(3, minimum_runtime="2.99").files["edge/manifest.json"]))
+    assert "release 3 refused: the model needs TensorFlow Lite 2.99, the device has 2.21.0" in device.update(2)
     assert runs(device) == flatbuffer(1)
 
 

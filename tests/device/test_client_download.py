@@ -124,6 +124,16 @@ def test_a_tampered_file_is_never_used_and_the_right_one_is_taken_later(fleet, p
         assert "updated to release 2" in device.update(env=without_proxies())
 
 
+def test_a_tampered_index_is_never_read(fleet) -> None:
+    device = client(fleet)
+    fleet.publish(bundle(1))
+    device.update()
+    fleet.publish(bundle(2))
+    for index in (fleet.folder / "channels/canary/targets").glob("*.releases.json"):
+        index.write_bytes(index.read_bytes().replace(b'"number": 2', b'"number": 9'))
+    assert "isn't what the channel's keys signed" in device.update(1) and device.status().release == 1
+
+
 @pytest.mark.parametrize("what", ["timestamp", "releases", "model"])
 def test_endless_data_is_cut_off(fleet, what) -> None:
     release = fleet.publish(bundle(1)).release

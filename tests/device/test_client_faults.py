@@ -96,7 +96,7 @@ def test_after_a_change_of_litert_an_update_tests_the_model_that_runs_and_otherw
 
 
 def test_damaged_memory_of_the_client_costs_nothing(two) -> None:
-    _, device = two
+    fleet, device = two
     for path in (device.state / "state.json", device.state / "metadata/timestamp.json", device.state / "metadata/targets.json"):
         path.write_bytes(b"\0" * 100)
     for path in (device.state / "metadata/root_history").iterdir():

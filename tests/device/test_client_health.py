@@ -62,6 +62,8 @@ def test_the_channel_counts_what_devices_report(fleet) -> None:
     assert (read_health(fleet.open()).counts(1).healthy, read_health(fleet.open()).counts(1).failed) == (1, 0)
     fleet.publish(failing_bundle(2))
     device.update(2)
+    device.update(2)
+    assert len(dropped(fleet)) == 2
     health = read_health(fleet.open())
     assert health.counts(2).failed == 1 and not health.refused
     assert health.reports[2]["device-1"].reason.startswith("self-test FAILED: output 'y' differs by up to ")

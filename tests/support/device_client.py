@@ -1,5 +1,6 @@
 """The reference client as a device runs it: a process of its own, with the environment that a device has."""
 
+import atexit
 import json
 import os
 import re
@@ -27,6 +28,39 @@ def device_python() -> str:
     return str(own) if own.exists() else sys.executable
 
 
+_FORKS = """
+import json, os, sys, traceback
+from tfx_edge.device.__main__ import main
+for line in sys.stdin:
+    job = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.environ.clear()
+        os.environ.update(job["env"])
+        try:
+            status = main(job["arguments"])
+        except SystemExit as end:
+            status = end.code
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status or 0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@cache
+def forks() -> "subprocess.Popen[str]":
+    """A process that has imported the client, and forks for each command: a command's own process without its start, most of its time."""
+    process = subprocess.Popen([device_python(), "-c", _FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+    atexit.register(process.kill)
+    return process
+
+
 @dataclass
 class Client:
     """A device that follows a channel of a fleet; `settings` are of its device.json."""
@@ -47,8 +81,19 @@ class Client:
         (self.folder / "device.json").write_text(json.dumps(self.settings))
         return [device_python(), "-m", "tfx_edge.device", str(self.folder / "device.json"), *arguments]
 
-    def run(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, cwd="/", check=False, **options)
+    def run(self, *arguments: str, env: dict[str, str] | None = None, **options: Any) -> "subprocess.CompletedProcess[str]":
+        """Runs a command; with options of Popen in a process that is started anew."""
+        command = self.command(*arguments)
+        if options:
+            return subprocess.run(command, capture_output=True, text=True, cwd="/", check=False, env=env, **options)
+        said = {name: self.folder / name for name in ("stdout", "stderr")}
+        job = {"arguments": command[3:], "env": env or dict(os.environ), **{name: str(file) for name, file in said.items()}}
+        process = forks()
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        return subprocess.CompletedProcess(command, status, *(file.read_text() for file in said.values()))
 
     def update(self, expected: int = 0, **options: Any) -> str:
         """Updates; returns its one line."""

@@ -70,6 +70,13 @@ def bundle(seed: int = 1, **changes: Any) -> Bundle:
     return bundle_of({MODEL: content, MANIFEST: document, GOLDEN: golden(seed)}, f"bundle {seed}")
 
 
+def plain_bundle(seed: int = 1, **changes: Any) -> Bundle:
+    """A bundle for tests that never run its model, of a few bytes that are made without LiteRT."""
+    content = b"model %d" % seed
+    document = manifest(content, **{"version": str(seed)} | changes).to_json().encode()
+    return bundle_of({MODEL: content, MANIFEST: document, GOLDEN: b"golden %d" % seed}, f"bundle {seed}")
+
+
 def failing_bundle(seed: int = 1) -> Bundle:
     """A bundle that is signed and whole, and whose model doesn't do what its golden vectors say."""
     return bundle(seed).with_file(GOLDEN, golden(seed + 1000))
