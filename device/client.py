@@ -176,7 +176,7 @@ class Device:
         if offered is None or (current is not None and offered.number <= current.release.number):
             self._store.prune(self.config.keep_versions)
             what = "nothing is offered to this device" if number is None else f"release {number} runs, nothing newer is offered"
-            return Outcome("current", f"{what}{_after(lost)}", number)
+            return Outcome("reverted" if lost else "current", f"{what}{_after(lost)}", number)
         try:
             self._install(channel, offered)
         except RefusedError as error:

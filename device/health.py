@@ -77,7 +77,7 @@ class Health:
             if verdict.reported:
                 continue
             # Not from 1: a device whose state was lost goes on above what it has sent before.
-            sequence = max(state.sequence + 1, int(time.time()), *(int(path.stem) + 1 for path in self.waiting()), 1)
+            sequence = max(state.sequence + 1, time.time_ns() // 1_000_000, *(int(path.stem) + 1 for path in self.waiting()), 1)
             report = self._signed(verdict, sequence, enrolment, signer)
             files.write(self._store.outbox / f"{sequence}.json", report.to_json().encode())
             verdicts = list(state.verdicts)

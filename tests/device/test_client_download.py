@@ -3,12 +3,13 @@
 import itertools
 import os
 import subprocess
+import threading
 import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from device_client import Client, client, serving, without_proxies
+from device_client import Client, client, device_python, serving, without_proxies
 from release_channels import Fleet, bundle, flatbuffer
 
 from tfx_edge.release.bundle import Bundle
@@ -161,6 +162,34 @@ def test_a_server_that_fails_is_told_and_what_came_before_stays(fleet) -> None:
         server.answer = lambda asked: None
         updated_over_http(device)
     assert all(len(lengths) == 1 for path, lengths in server.served.items() if "bundles" in path) and last in server.served
+
+
+@pytest.mark.parametrize(("setting", "text"), [("_GRACE_SECONDS", "slower than 1024 bytes per second"), ("SILENCE_SECONDS", "timed out")])
+def test_a_server_that_drips_or_falls_silent_is_left(fleet, setting, text) -> None:
+    _, path = served(fleet, fleet.publish(large(1)).release)
+    ended = threading.Event()
+
+    def slow(asked: str, content: bytes):
+        pause = 0.01 if setting == "_GRACE_SECONDS" else 60
+        return itertools.takewhile(lambda _: not ended.wait(pause), itertools.repeat(b"x")) if asked == path else None
+
+    with serving(fleet.folder / "channels" / "canary") as server:
+        server.body = slow
+        device = client(fleet, source=server.url)
+        code = (
+            f"import sys; from tfx_edge.device import fetch; fetch.{setting} = 0.3; "
+            f"from tfx_edge.device.__main__ import main; sys.exit(main([{device.command()[-1]!r}]))"
+        )
+        done = subprocess.run([device_python(), "-c", code], capture_output=True, text=True, cwd="/", env=without_proxies())
+        ended.set()
+    assert done.returncode == 1 and text in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_proxy_of_the_environment_is_used(fleet) -> None:
+    fleet.publish(bundle(1))
+    with serving(fleet.folder / "channels" / "canary") as server:
+        device = client(fleet, source="http://models.invalid")
+        assert "updated to release 1" in device.update(env={**without_proxies(), "http_proxy": server.url})
 
 
 def test_what_another_version_has_is_not_downloaded(fleet) -> None:

@@ -56,7 +56,7 @@ def test_image_and_version_are_those_of_the_package(checkout: Path) -> None:
     each.check()
     with pytest.raises(EdgeError, match="image 'edge:latest' has no digest"):
         each.update("edge:latest", "0a1b2c")
-    each.file.write_text(each.file.read_text().replace(IMAGE, "another", 1))
+    each.file.write_text(each.file.read_text().replace(f"image: {IMAGE}", "image: another", 1))
     with pytest.raises(EdgeError, match="digits.yaml: expected one image, got another, registry"):
         each.check()
 

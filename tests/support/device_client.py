@@ -14,6 +14,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from release_channels import Fleet
 
@@ -161,6 +162,7 @@ def serving(folder: Path) -> Iterator[Server]:
             pass
 
         def do_GET(self) -> None:
+            self.path = urlsplit(self.path).path  # as a proxy it is asked for whole URLs
             file = folder / self.path.lstrip("/")
             status = server.answer(self.path) or (200 if file.is_file() else 404)
             if status != 200:
