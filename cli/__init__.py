@@ -11,12 +11,16 @@ from tfx_edge.schemas import EdgeError
 # Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
 _COMMANDS = {
     "channel": "Publish models to devices through signed channels, and take them back.",
+    "compare": "Show in what two edge models differ.",
     "compile": "Compile a TFX pipeline into a package for Kubeflow Pipelines.",
     "demo": "Run the digits pipeline to a blessed int8 model that a simulated device runs.",
+    "doctor": "Look at what this machine can do, and say what to mend.",
     "inspect": "Show what a .tflite file is made of.",
+    "quantize": "Make an edge model of a SavedModel, without a pipeline.",
     "run-package": "Run a compiled package without a cluster, in containers or as local processes.",
     "schedule": "Keep the recurring runs of a Kubeflow Pipelines server in step with a file.",
     "selftest": "Compare an edge model with its golden vectors.",
+    "validate": "Judge a .tflite file against its float baseline, without a pipeline.",
 }
 
 EXIT_OK, EXIT_GATE, EXIT_ERROR = 0, 2, 1

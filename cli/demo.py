@@ -1,19 +1,17 @@
 """`tfx-edge demo`: the main job on the digits, end to end."""
 
-import contextlib
 import importlib.util
 import logging
-import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 import click
 
 from tfx_edge.cli import EXIT_GATE
+from tfx_edge.cli.noise import noise_to
 from tfx_edge.cli.simulated_device import SimulatedDevice
 from tfx_edge.cli.summary import read_summary, render
 from tfx_edge.schemas import EdgeError
@@ -44,7 +42,7 @@ def demo(home: Path) -> None:
     _check_home(root, log)
     click.echo(f"Running the {PIPELINE} pipeline below {root}; details in {log}")
     start = time.monotonic()
-    with _noise_to(log) as terminal:
+    with noise_to(log) as terminal:
         _run(root, terminal)
         summary = read_summary(root / "metadata.db", PIPELINE)
         device = _update_device(root, summary.pushed) if summary.pushed is not None else None
@@ -116,24 +114,3 @@ class _Progress(logging.Handler):
         else:
             seconds = time.monotonic() - self.started.get(component, time.monotonic())
             print(f"  {component:<18} {seconds:6.1f} s", file=self.terminal, flush=True)
-
-
-@contextlib.contextmanager
-def _noise_to(log: Path) -> Iterator[TextIO]:
-    """Sends standard output and error, what libraries in C++ write there too, to a file; gives the terminal's own stream."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    streams = [os.dup(1), os.dup(2)]
-    terminal = os.fdopen(os.dup(1), "w")
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield terminal
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, stream in enumerate(streams, start=1):
-                os.dup2(stream, number)
-                os.close(stream)
-            terminal.close()

@@ -1,6 +1,11 @@
 """What options of several commands have in common."""
 
+from glob import glob
+from pathlib import Path
+
 import click
+
+from tfx_edge.schemas import EdgeError
 
 
 def pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -18,3 +23,19 @@ def pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) ->
             raise click.BadParameter(f"{name!r} is given twice")
         found[name] = text
     return found
+
+
+def example_files(values: tuple[str, ...]) -> tuple[Path, ...]:
+    """The files that options name: each a file, a folder whose files are meant, or a pattern.
+
+    Raises:
+        EdgeError: a folder has no files.
+    """
+    found: list[Path] = []
+    for value in values:
+        place = Path(value)
+        files = sorted(place.iterdir()) if place.is_dir() else sorted(map(Path, glob(value))) or [place]
+        if not files:
+            raise EdgeError(f"{value}: no files in it; name TFRecord files of tf.Examples")
+        found += files
+    return tuple(found)
