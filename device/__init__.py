@@ -6,6 +6,7 @@ fetch.py      bytes out of a folder or over HTTP, from any place on
 download.py   a file, resumed and verified
 bundle.py     whether a bundle is undamaged, and for this device
 trial.py      the self-test in a process of its own
+trials.py     several of them, where one was interrupted
 selftest.py   an edge model against its golden outputs; needs LiteRT and NumPy alone
 store.py      the folder that the client owns
 files.py      writes that outlast a power cut

@@ -13,6 +13,7 @@ from tfx_edge.device.channel import Channel
 from tfx_edge.device.errors import DeviceError, RefusedError, one_line
 from tfx_edge.device.health import Health
 from tfx_edge.device.store import Store, Version
+from tfx_edge.device.trials import tried
 from tfx_edge.schemas.device import DeviceConfig, DeviceState, DeviceStatus, Verdict
 from tfx_edge.schemas.health import Enrolment
 from tfx_edge.schemas.release import Release
@@ -172,18 +173,27 @@ class Device:
         except DeviceError as error:
             runs = "no model runs" if number is None else f"release {number} runs"
             raise DeviceError(f"{error} ({runs}{_after(lost)})") from error
-        offered = channel.index.offered(self.config.info)
-        if offered is None or (current is not None and offered.number <= current.release.number):
+        newer = [
+            release
+            for release in channel.index.releases
+            if release.admits(self.config.info) and (current is None or release.number > current.release.number)
+        ]
+        if not newer:
             self._store.prune(self.config.keep_versions)
             what = "nothing is offered to this device" if number is None else f"release {number} runs, nothing newer is offered"
             return Outcome("reverted" if lost else "current", f"{what}{_after(lost)}", number)
-        try:
-            self._install(channel, offered)
-        except RefusedError as error:
-            kept = "there is none to keep" if number is None else f"release {number} is kept"
-            return Outcome("refused", f"release {offered.number} refused: {error}; {kept}{_after(lost)}", number)
-        before = "" if number is None else f" from release {number}"
-        return Outcome("updated", f"updated to release {offered.number}{before}{_after(lost)}", offered.number)
+        refused: list[str] = []
+        for offered in newer:  # where the newest fails, the one before it may do
+            try:
+                self._install(channel, offered)
+            except RefusedError as error:
+                refused.append(f"release {offered.number} refused: {error}")
+                continue
+            before = "" if number is None else f" from release {number}"
+            message = f"updated to release {offered.number}{before}{_after([*lost, *refused])}"
+            return Outcome("refused" if refused else "updated", message, offered.number)
+        kept = "there is none to keep" if number is None else f"release {number} is kept"
+        return Outcome("refused", f"{'; '.join(refused)}; {kept}{_after(lost)}", number)
 
     def _install(self, channel: Channel, release: Release) -> None:
         self._refuse_unseen(release)
@@ -195,7 +205,7 @@ class Device:
         reason = damage(folder, release)
         if reason is not None:
             raise DeviceError(f"{folder}: {reason}, although it was verified a moment ago; the disk may be failing")
-        reason = mismatch(folder, release, self.config.info) or trial.failure(folder, self.config.selftest_seconds)
+        reason = mismatch(folder, release, self.config.info) or tried(self._store, folder, release, self.config.selftest_seconds)
         if reason is not None:
             self._judge(release, reason)
             self._store.discard(release)
@@ -253,7 +263,7 @@ class Device:
         return any(v.bundle == version.release.bundle and v.platform == self._platform and v.status == "healthy" for v in verdicts)
 
     def _unfit(self, version: Version) -> str | None:
-        reason = trial.failure(version.folder, self.config.selftest_seconds)
+        reason = tried(self._store, version.folder, version.release, self.config.selftest_seconds)
         self._judge(version.release, reason or "")
         return reason
 

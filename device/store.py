@@ -24,6 +24,10 @@ _RELEASE = ".release.json"
 """Within a version: no file of a bundle has a name that starts with a dot."""
 
 
+_PROVISIONED = {"enrolment.json", "key.pem"}
+"""What a device may be shipped with in the folder."""
+
+
 @dataclass(frozen=True)
 class Version:
     """A bundle on the device.
@@ -53,6 +57,11 @@ class Store:
             DeviceError: another process has it.
         """
         files.make_folder(self.folder)
+        names = {path.name for path in self.folder.iterdir()}
+        if "lock" not in names and names - _PROVISIONED:
+            raise DeviceError(
+                f"{self.folder}: has {min(names - _PROVISIONED)} in it, which isn't the client's; give it a folder of its own"
+            )
         with (self.folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

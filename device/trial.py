@@ -9,7 +9,14 @@ from pathlib import Path
 from tfx_edge.device.errors import DeviceError
 from tfx_edge.schemas.release import DeviceInfo
 
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that say nothing of a model: memory is short, or the device is being switched off."""
+
 _NOT_INSTALLED = ("ModuleNotFoundError", "ImportError", "No module named")
+
+
+class InterruptedTestError(DeviceError):
+    """A self-test that didn't come to its end: whether the model is at fault can't be told."""
 
 
 def failure(folder: Path, seconds: float) -> str | None:
@@ -17,20 +24,23 @@ def failure(folder: Path, seconds: float) -> str | None:
 
     Args:
         folder: the bundle's.
-        seconds: a test that takes longer has failed.
+        seconds: a test that takes longer is ended.
 
     Raises:
+        InterruptedTestError: it took longer, or was killed from outside.
         DeviceError: no test can be made here, whatever the model: LiteRT is missing, or there are no processes to be had.
     """
     command = [sys.executable, "-m", "tfx_edge.device.selftest", str(folder)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd="/", timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return f"self-test took longer than {seconds:g} s"
+        raise InterruptedTestError(f"self-test took longer than {seconds:g} s") from None
     except OSError as error:
         raise DeviceError(f"self-test: {sys.executable} can't be started: {error.strerror}") from error
     if run.returncode == 0:
         return None
+    if -run.returncode in _FROM_OUTSIDE:
+        raise InterruptedTestError(f"self-test was ended by {_signal(-run.returncode)}")
     if run.returncode < 0:
         return f"self-test crashed: {_signal(-run.returncode)}"
     if run.returncode == 2:

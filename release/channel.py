@@ -14,6 +14,7 @@ from tfx_edge.schemas.channel_log import LOG, ChannelLog
 from tfx_edge.schemas.channel_policy import POLICY, ChannelPolicy
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.errors import ConfigError
+from tfx_edge.schemas.keyring import Keyring, TrustedRoot
 from tfx_edge.schemas.release import RELEASES, ReleaseIndex
 
 Document = TypeVar("Document", bound=Config)
@@ -62,12 +63,14 @@ class Channel:
         return tuple(signed.type for signed in roles if signed.is_expired(now))
 
 
-def open_channel(storage: Storage, name: str) -> Channel:
+def open_channel(storage: Storage, name: str, keyring: Keyring | None = None) -> Channel:
     """Reads a channel. Expired metadata opens as well: renewing them needs that.
 
     Args:
         storage: where channels lie.
         name: of the channel.
+        keyring: says which first root the channel has; whoever signs, or hands on what the channel holds, must give it. None: to look
+            at it alone, whatever root lies there.
 
     Raises:
         ChannelError: there is no such channel, or something in it isn't what its keys signed.
@@ -77,7 +80,7 @@ def open_channel(storage: Storage, name: str) -> Channel:
         content = storage.read(timestamp_file)
     except FileNotFoundError:
         raise ChannelError(f"{storage.describe(name)}: no channel; make it with `tfx-edge channel init`") from None
-    root = open_root(storage, name)
+    root = open_root(storage, name, keyring)
     timestamp = verified(root.signed, Timestamp, content, storage.describe(timestamp_file))
     snapshot = _numbered(storage, name, root.signed, Snapshot, timestamp.signed.snapshot_meta.version)
     try:
@@ -122,10 +125,19 @@ def require_files(index: ReleaseIndex, targets: Targets, what: str) -> None:
                 raise ChannelError(f"{what}: release {release.number} names a {file.path} that isn't among the files that are signed")
 
 
-def open_root(storage: Storage, name: str) -> Metadata[Root]:
-    """The newest root, each verified by the one before it, the first by itself."""
+def trusted_root(root: Root) -> TrustedRoot:
+    """What a keyring keeps of a first root."""
+    return TrustedRoot(keys=tuple(sorted(root.roles["root"].keyids)), threshold=root.roles["root"].threshold)
+
+
+def open_root(storage: Storage, name: str, keyring: Keyring | None = None) -> Metadata[Root]:
+    """The newest root, each verified by the one before it, the first by itself and by the keyring, where one is given."""
     root = _parsed(Root, _read(storage, metadata_path(name, "root", 1)), storage.describe(metadata_path(name, "root", 1)))
     _verify(root.signed, Root, root, storage.describe(metadata_path(name, "root", 1)))
+    if keyring is not None and name not in keyring.roots:
+        raise ChannelError(f"{storage.describe(name)}: the keyring doesn't know this channel's root; see `tfx-edge channel trust`")
+    if keyring is not None and keyring.roots[name] != trusted_root(root.signed):
+        raise ChannelError(f"{storage.describe(name)}: its first root isn't the one that the keyring trusts; restore it from a copy")
     while True:
         path = metadata_path(name, "root", root.signed.version + 1)
         try:

@@ -48,6 +48,7 @@ def create_channel(
     """
     now = now or utc_now()
     index = ReleaseIndex(channel=name)
+    refuse_circle(name, policy)
     require_root_signed(root)
     if root.signed.version != 1 or not root.signed.consistent_snapshot or root.signed.is_expired(now):
         raise ChannelError(
@@ -76,3 +77,13 @@ def create_channel(
         storage.write(metadata_path(name, "snapshot", 1), signed_snapshot.to_bytes())
         storage.write(metadata_path(name, "timestamp"), signed_timestamp.to_bytes())
     return Channel(storage, name, root, signed_targets, signed_snapshot, signed_timestamp, index, policy, log)
+
+
+def refuse_circle(name: str, policy: ChannelPolicy) -> None:
+    """Refuses a policy by which a channel promotes to itself.
+
+    Raises:
+        ChannelError: it does.
+    """
+    if policy.promote_to == name:
+        raise ChannelError(f"{name}: promote_to names the channel itself; name the one after it, or none")

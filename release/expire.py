@@ -9,6 +9,7 @@ from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.publish import newest_release
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
+from tfx_edge.schemas.channel_policy import LONGEST_DAYS
 from tfx_edge.schemas.keyring import Keyring
 from tfx_edge.schemas.release import Release
 
@@ -48,9 +49,11 @@ def expire(
     """
     if (release is None) == (older_than_days is None):
         raise ChannelError("expire takes the number of a release, or an age in days; give one of them")
+    if older_than_days is not None and not 0 <= older_than_days <= LONGEST_DAYS:
+        raise ChannelError(f"expire: {older_than_days} days; expected 0 to {LONGEST_DAYS}")
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
+        channel = open_channel(storage, name, keyring)
         expirable = _expirable(channel)
         if older_than_days is not None:
             before = now - timedelta(days=older_than_days)

@@ -6,9 +6,9 @@ from pathlib import Path
 from tfx_edge.release.keys import FILE, key_of, load_keyring
 from tfx_edge.release.storage import LocalStorage
 from tfx_edge.schemas.channel_policy import PublicKey
-from tfx_edge.schemas.keyring import KeyReference, Keyring
+from tfx_edge.schemas.keyring import KeyReference, Keyring, TrustedRoot
 
-KEY_ROLES = tuple(name for name in Keyring.model_fields if name != "plugins")
+KEY_ROLES = tuple(name for name in Keyring.model_fields if name not in ("roots", "plugins"))
 """TUF's roles, and the fleet."""
 
 
@@ -56,6 +56,20 @@ def _relative_roles(file: Path) -> dict[str, tuple[KeyReference, ...]]:
 
 
 def _write(file: Path, roles: Mapping[str, tuple[KeyReference, ...]]) -> None:
-    plugins = load_keyring(file).plugins if file.exists() else ()
-    keyring = Keyring(**roles, plugins=plugins)
+    known = load_keyring(file) if file.exists() else Keyring()
+    _replace(file, known.model_copy(update=dict(roles)))
+
+
+def trust(file: Path, name: str, root: TrustedRoot) -> None:
+    """Lets a keyring know a channel by its first root.
+
+    Raises:
+        ChannelError: the file can't be read or written.
+        ConfigError: it isn't a keyring.
+    """
+    known = load_keyring(file) if file.exists() else Keyring()
+    _replace(file, known.model_copy(update={**_relative_roles(file), "roots": {**known.roots, name: root}}))
+
+
+def _replace(file: Path, keyring: Keyring) -> None:
     LocalStorage(file.absolute().parent).write(file.name, keyring.to_json().encode())

@@ -141,7 +141,7 @@ def load_keyring(file: Path) -> Keyring:
         scheme, _, path = reference.uri.partition(":")
         return reference.model_copy(update={"uri": f"{FILE}:{folder / path}"}) if scheme == FILE else reference
 
-    roles = {role: tuple(map(absolute, getattr(keyring, role))) for role in Keyring.model_fields if role != "plugins"}
+    roles = {role: tuple(map(absolute, getattr(keyring, role))) for role in Keyring.model_fields if role not in ("roots", "plugins")}
     return keyring.model_copy(update=roles)
 
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 from pathlib import Path
 
-from tfx_edge.release.channel import Channel, utc_now
+from tfx_edge.release.channel import Channel, trusted_root, utc_now
 from tfx_edge.release.create import channel_exists, create_channel
 from tfx_edge.release.errors import ChannelError
-from tfx_edge.release.keyring_file import add_references, reference_to
+from tfx_edge.release.keyring_file import add_references, reference_to, trust
 from tfx_edge.release.keys import generate_key, load_keyring, make_key_folder, public_key_in, remove_partial_keys
 from tfx_edge.release.root import RoleKeys, draft_root, sign_root
 from tfx_edge.release.storage import LocalStorage, Storage
@@ -59,8 +59,10 @@ def create_with_new_keys(
         policy = policy.model_copy(update={"fleet_keys": (public_key_in(folder / FLEET),)})
     now = now or utc_now()
     root = draft_root(keys, now=now, days=policy.lifetimes.root_days)
+    sign_root(root, load_keyring(keyring))
+    with LocalStorage(folder).lock(f".{keyring.name}.lock"):
+        trust(keyring, name, trusted_root(root.signed))
     complete = load_keyring(keyring)
-    sign_root(root, complete)
     return create_channel(storage, name, root, complete, policy, who=who, now=now)
 
 

@@ -55,7 +55,7 @@ def promote(
     if force and not reason:
         raise ChannelError("force passes over the channel's rules; give a reason, which the log keeps")
     now = now or utc_now()
-    channel = open_channel(storage, source)
+    channel = open_channel(storage, source, keyring)
     wanted = offered(channel, release)
     if not force:
         _require_ready(channel, wanted, now)
@@ -68,7 +68,7 @@ def hand_on(
     """Publishes a release's verified files in another channel; see `promote`, which has asked the rules."""
     files = {file.path: channel.read(release.target_path(file)) for file in release.files}
     bundle = bundle_of(files, f"{channel.name}: release {release.number}")
-    refuse_stopped_before(channel.storage, destination, release.bundle)
+    refuse_stopped_before(channel.storage, destination, release.bundle, keyring)
     return publish(
         channel.storage,
         destination,

@@ -66,7 +66,7 @@ def publish(
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
+        channel = open_channel(storage, name, keyring)
         newest = newest_release(channel.index, cohort)
         if newest is not None and newest.bundle == bundle.digest:
             return Published(channel, newest, changed=False)
@@ -125,7 +125,7 @@ def _covers(newer: Release, older: Release) -> bool:
     runs_where_older_does = newer.minimum_runtime is None or (
         older.minimum_runtime is not None and runtime_supports(newer.minimum_runtime, older.minimum_runtime)
     )
-    return newer.number > older.number and newer.share == 1 and newer.cohort == older.cohort and runs_where_older_does
+    return newer.number > older.number and newer.share == 1 and newer.cohort in (older.cohort, Cohort()) and runs_where_older_does
 
 
 def refuse_taken_back(channel: Channel, bundle: str) -> None:

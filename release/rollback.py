@@ -61,11 +61,13 @@ def rollback(
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
-        taken = offered(channel, release)
-        gone = [taken]
+        channel = open_channel(storage, name, keyring)
+        taken = _stopped_last(channel) if to is not None and release is None and not channel.index.releases else offered(channel, release)
+        gone = [taken] if taken in channel.index.releases else []
         if to is not None:
             older: Release | None = _named(channel, taken, to)
+            if older is not None and older.bundle in channel.log.taken_back and not reason:
+                raise ChannelError(f"{name}: release {to} has a model that was taken back here; give a --reason to bring it back")
             gone += [one for one in channel.index.releases if one.cohort == taken.cohort and one.number < taken.number]
         else:
             older = before(channel, taken)
@@ -110,7 +112,7 @@ def stop(
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
+        channel = open_channel(storage, name, keyring)
         taken = offered(channel, release)
         channel, stopped = _stop(channel, keyring, {taken.bundle: reason}, who or current_actor(), now)
     [back] = (one.back for one in stopped if one.release == taken)
@@ -137,7 +139,7 @@ def stop_bundles(
         ChannelError: the channel is busy or damaged.
     """
     with storage.lock(f"{name}/lock"):
-        return _stop(open_channel(storage, name), keyring, reasons, who or current_actor(), now or utc_now())[1]
+        return _stop(open_channel(storage, name, keyring), keyring, reasons, who or current_actor(), now or utc_now())[1]
 
 
 def _stop(channel: Channel, keyring: Keyring, reasons: Mapping[str, str], who: str, now: datetime) -> tuple[Channel, tuple[Stopped, ...]]:
@@ -153,6 +155,18 @@ def _stop(channel: Channel, keyring: Keyring, reasons: Mapping[str, str], who: s
     return commit(channel, keyring, entries, now=now, index=offer.index), tuple(stopped)
 
 
+def _stopped_last(channel: Channel) -> Release:
+    """The release that was stopped last, where its stop left nothing on offer.
+
+    Raises:
+        ChannelError: none was.
+    """
+    for entry in reversed(channel.log.entries):
+        if entry.action == "stop" and entry.release is not None:
+            return entry.release
+    return offered(channel, None)
+
+
 def offered(channel: Channel, number: int | None) -> Release:
     """A release on offer.
 
@@ -166,13 +180,14 @@ def offered(channel: Channel, number: int | None) -> Release:
     found = next((release for release in channel.index.releases if number in (None, release.number)), None)
     if found is None:
         on_offer = ", ".join(str(release.number) for release in channel.index.releases) or "nothing"
-        raise ChannelError(f"{channel.name}: release {number or 'to take'} isn't on offer; on offer: {on_offer}")
+        what = "there is no release to take" if number is None else f"release {number} isn't on offer"
+        raise ChannelError(f"{channel.name}: {what}; on offer: {on_offer}")
     return found
 
 
 def _named(channel: Channel, taken: Release, number: int) -> Release:
     release = channel.log.releases.get(number)
-    if release is None or release.bundle == taken.bundle:
+    if release is None or (release.bundle == taken.bundle and taken in channel.index.releases):
         raise ChannelError(
             f"{channel.name}: --to {number}: no other release than {taken.number} bears that number; see `tfx-edge channel log`"
         )

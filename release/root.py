@@ -11,7 +11,7 @@ from tuf.api.metadata import Metadata, Root
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keys import key_of
 from tfx_edge.release.signing import add_signatures, require_signed
-from tfx_edge.schemas.channel_policy import PublicKey
+from tfx_edge.schemas.channel_policy import LONGEST_DAYS, PublicKey
 from tfx_edge.schemas.keyring import Keyring
 
 ROLES = ("root", "targets", "snapshot", "timestamp")
@@ -43,6 +43,7 @@ def draft_root(roles: Mapping[str, RoleKeys], *, now: datetime, days: float) -> 
     """
     if set(roles) != set(ROLES):
         raise ChannelError(f"roles are {', '.join(sorted(roles))}; expected keys for {', '.join(ROLES)}")
+    _check_days(days)
     root = Root(version=1, expires=now + timedelta(days=days), consistent_snapshot=True)
     for role, keys in roles.items():
         _assign(root, role, keys)
@@ -55,6 +56,7 @@ def draft_next_root(root: Metadata[Root], roles: Mapping[str, RoleKeys], *, now:
     Raises:
         ChannelError: as `draft_root`.
     """
+    _check_days(days)
     following = deepcopy(root.signed)
     following.version += 1
     following.expires = now + timedelta(days=days)
@@ -119,6 +121,11 @@ def read_root(content: bytes, what: str) -> Metadata[Root]:
     if root.signed.type != Root.type:
         raise ChannelError(f"{what}: it is metadata of {root.signed.type}; expected a root")
     return root
+
+
+def _check_days(days: float) -> None:
+    if not 0 < days <= LONGEST_DAYS:
+        raise ChannelError(f"a root for {days} days; expected more than 0 and at most {LONGEST_DAYS}")
 
 
 def _assign(root: Root, role: str, keys: RoleKeys) -> None:

@@ -51,7 +51,7 @@ def apply_root(
     """
     now = now or utc_now()
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
+        channel = open_channel(storage, name, keyring)
         if draft.signed == channel.root.signed:
             return _told(channel, keyring, reason, who, now)
         _require_next(channel, draft, now)
@@ -66,7 +66,7 @@ def apply_root(
             version = None if metadata is channel.timestamp else metadata.signed.version
             storage.write(metadata_path(name, metadata.signed.type, version), metadata.to_bytes())
         storage.write(metadata_path(name, "root", draft.signed.version), draft.to_bytes())
-        return _told(open_channel(storage, name), keyring, reason or _summary(changed), who, now)
+        return _told(open_channel(storage, name, keyring), keyring, reason or _summary(changed), who, now)
 
 
 def _require_next(channel: Channel, draft: Metadata[Root], now: datetime) -> None:

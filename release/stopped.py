@@ -7,6 +7,7 @@ from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.names import channels_in
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
+from tfx_edge.schemas.keyring import Keyring
 
 
 def stopped_before(channels: Mapping[str, Channel]) -> dict[str, dict[str, str]]:
@@ -26,13 +27,13 @@ def stopped_before(channels: Mapping[str, Channel]) -> dict[str, dict[str, str]]
     return found
 
 
-def refuse_stopped_before(storage: Storage, name: str, bundle: str) -> None:
+def refuse_stopped_before(storage: Storage, name: str, bundle: str, keyring: Keyring) -> None:
     """Refuses a bundle that was stopped in a channel before this one.
 
     Raises:
         ChannelError: it was.
     """
-    channels = opened(storage, channels_in(storage))
+    channels = opened(storage, channels_in(storage), keyring)
     where = stopped_before(channels).get(name, {}).get(bundle)
     if where is not None:
         entry = _stopped(channels[where])[bundle]
@@ -42,12 +43,12 @@ def refuse_stopped_before(storage: Storage, name: str, bundle: str) -> None:
         )
 
 
-def opened(storage: Storage, names: tuple[str, ...] | list[str]) -> dict[str, Channel]:
-    """Those of some channels that open."""
+def opened(storage: Storage, names: tuple[str, ...] | list[str], keyring: Keyring | None = None) -> dict[str, Channel]:
+    """Those of some channels that open, with the root that the keyring trusts where one is given."""
     found = {}
     for name in names:
         try:
-            found[name] = open_channel(storage, name)
+            found[name] = open_channel(storage, name, keyring)
         except ChannelError:  # whoever works on it is told
             continue
     return found

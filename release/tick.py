@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tfx_edge.release.actor import current_actor
 from tfx_edge.release.channel import Channel, open_channel, utc_now
 from tfx_edge.release.commit import commit
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.health import read_health
+from tfx_edge.release.names import channels_in
 from tfx_edge.release.promote import hand_on, handed_on
 from tfx_edge.release.publish import newest_release, with_release
 from tfx_edge.release.renew import renew
@@ -21,6 +22,9 @@ from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
 from tfx_edge.schemas.release import Release
 
+ROOT_NOTICE = timedelta(days=30)
+"""Before a root ends, which people alone can sign anew."""
+
 
 @dataclass(frozen=True)
 class TickAction:
@@ -28,7 +32,8 @@ class TickAction:
 
     Attributes:
         channel: where.
-        action: stop, grow, promote or renew; passed: the rules weren't applied, for lack of a key; failed: the channel couldn't be handled.
+        action: stop, grow, promote or renew; skipped: the rules weren't applied, for lack of a key; warning: something ends soon; failed:
+            the channel couldn't be handled.
         text: one line.
         release: its number; None where the action concerns none.
     """
@@ -72,7 +77,7 @@ def tick(
         return well
 
     sound = each(lambda name: _stop_failing(storage, name, keyring, who, now), names)
-    stopped = stopped_before(opened(storage, sound))
+    stopped = stopped_before(opened(storage, (*channels_in(storage), *sound), keyring))
     each(lambda name: _stop_others(storage, name, stopped.get(name, {}), keyring, who, now), sound)
     each(lambda name: _go_on(storage, name, stopped, keyring, who, now), sound)
     each(lambda name: _refresh(storage, name, keyring, now), sound)
@@ -93,9 +98,9 @@ def _judgements(channel: Channel, now: datetime) -> list[tuple[Release, Judgemen
 
 
 def _stop_failing(storage: Storage, name: str, keyring: Keyring, who: str, now: datetime) -> Iterator[TickAction]:
-    channel = open_channel(storage, name)
+    channel = open_channel(storage, name, keyring)
     if not can_sign("targets", channel.root.signed, keyring):
-        yield TickAction(name, "passed", "the keyring lacks the targets' key: the rules weren't applied")
+        yield TickAction(name, "skipped", "the keyring lacks the targets' key: the rules weren't applied")
         return
     reasons = {release.bundle: judgement.text for release, judgement in _judgements(channel, now) if judgement.action == "stop"}
     yield from _stop(storage, name, reasons, keyring, who, now)
@@ -104,7 +109,7 @@ def _stop_failing(storage: Storage, name: str, keyring: Keyring, who: str, now: 
 def _stop_others(
     storage: Storage, name: str, stopped: Mapping[str, str], keyring: Keyring, who: str, now: datetime
 ) -> Iterator[TickAction]:
-    channel = open_channel(storage, name)
+    channel = open_channel(storage, name, keyring)
     if can_sign("targets", channel.root.signed, keyring):
         yield from _stop(storage, name, {bundle: f"stopped in {where}" for bundle, where in stopped.items()}, keyring, who, now)
 
@@ -124,15 +129,16 @@ def _stop(storage: Storage, name: str, reasons: Mapping[str, str], keyring: Keyr
 def _go_on(
     storage: Storage, name: str, stopped: Mapping[str, Mapping[str, str]], keyring: Keyring, who: str, now: datetime
 ) -> Iterator[TickAction]:
-    channel = open_channel(storage, name)
+    channel = open_channel(storage, name, keyring)
     if not can_sign("targets", channel.root.signed, keyring):
         return
-    for release, judgement in _judgements(channel, now):
+    # Oldest first: the next channel gets them in the order in which they came here.
+    for release, judgement in sorted(_judgements(channel, now), key=lambda one: one[0].number):
         if judgement.action == "grow" and judgement.share is not None:
             _grow(storage, name, release, judgement, keyring, who, now)
             yield TickAction(name, "grow", judgement.text, release.number)
         elif judgement.action == "promote" and channel.policy.promote_to is not None:
-            following = open_channel(storage, channel.policy.promote_to)
+            following = open_channel(storage, channel.policy.promote_to, keyring)
             refused = {*stopped.get(following.name, {}), *following.log.taken_back}
             done = release.bundle in refused or handed_on(release, following)
             if not done and can_sign("targets", following.root.signed, keyring):
@@ -143,7 +149,7 @@ def _go_on(
 
 def _grow(storage: Storage, name: str, release: Release, judgement: Judgement, keyring: Keyring, who: str, now: datetime) -> None:
     with storage.lock(f"{name}/lock"):
-        channel = open_channel(storage, name)
+        channel = open_channel(storage, name, keyring)
         if release not in channel.index.releases:
             return  # another process changed it meanwhile; the next tick sees
         grown = release.model_copy(update={"share": judgement.share, "share_since": now})
@@ -153,12 +159,20 @@ def _grow(storage: Storage, name: str, release: Release, judgement: Judgement, k
 
 def _refresh(storage: Storage, name: str, keyring: Keyring, now: datetime) -> Iterator[TickAction]:
     with storage.lock(f"{name}/lock"):
-        channel, renewed = renew(open_channel(storage, name), keyring, now=now)
+        channel, renewed = renew(open_channel(storage, name, keyring), keyring, now=now)
         for path in read_health(channel).superseded:
             storage.remove(path)
     if renewed:
         yield TickAction(name, "renew", ", ".join(renewed))
-    overdue = channel.expired(now)
+    overdue = [role for role in channel.expired(now) if role != "root"]
     if overdue:
         text = f"{', '.join(overdue)}: expired, devices refuse the channel; the keyring lacks the keys to sign anew"
         yield TickAction(name, "failed", text)
+    elif not can_sign("timestamp", channel.root.signed, keyring):
+        until = f"{channel.timestamp.signed.expires:%Y-%m-%d %H:%M}"
+        yield TickAction(name, "failed", f"the keyring lacks the timestamp's key; devices refuse the channel from {until} on")
+    ends, threshold = channel.root.signed.expires, channel.root.signed.roles["root"].threshold
+    if ends - now < ROOT_NOTICE:
+        state, when = ("failed", "has ended") if ends <= now else ("warning", "ends")
+        cure = f"sign the next one: `tfx-edge channel rotate-key --role root --threshold {threshold}`"
+        yield TickAction(name, state, f"the root {when} on {ends:%Y-%m-%d}, and the channel with it; {cure}")

@@ -28,7 +28,7 @@ from tfx_edge.schemas.gate import Budget, DriftLimit, GateConfig
 from tfx_edge.schemas.gate_report import GateReport, MetricComparison, SliceDrift
 from tfx_edge.schemas.granularity import Block, Filters, MOfN, Unstructured, XnnpackLatency
 from tfx_edge.schemas.health import Enrolment, HealthReport, SignedReport
-from tfx_edge.schemas.keyring import KeyReference, Keyring
+from tfx_edge.schemas.keyring import KeyReference, Keyring, TrustedRoot
 from tfx_edge.schemas.kubeflow import (
     Accelerator,
     ComponentConfig,
@@ -259,6 +259,7 @@ __all__ = [
     "Toolchain",
     "TransformedFeature",
     "TrialResult",
+    "TrustedRoot",
     "Unstructured",
     "ValueMoments",
     "Verdict",

@@ -52,7 +52,7 @@ class ChannelLog(Config):
             elif entry.action == "rollback" and entry.release.rollback_of is not None:  # others may concern such a release as well
                 found.pop(entry.release.bundle, None)
                 taken = releases.get(entry.release.rollback_of)
-                if taken is not None and taken.bundle not in found:
+                if taken is not None and taken.bundle not in {entry.release.bundle, *found}:
                     found[taken.bundle] = entry
         return found
 

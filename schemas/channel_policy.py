@@ -8,6 +8,9 @@ from tfx_edge.schemas.release import Name
 POLICY = "policy.json"
 """TUF's target that holds it."""
 
+LONGEST_DAYS = 36_500
+"""A century: times have ends that dates can hold."""
+
 
 class PublicKey(Config):
     """A public key, in TUF's terms."""
@@ -20,7 +23,7 @@ class PublicKey(Config):
 class HealthRule(Config):
     """What must hold for a release to go on by itself."""
 
-    min_age_hours: float = Field(default=24, ge=0, description="Since it got the share that it has.")
+    min_age_hours: float = Field(default=24, ge=0, le=24 * LONGEST_DAYS, description="Since it got the share that it has.")
     min_healthy_devices: int = Field(default=1, ge=0, description="Devices whose latest report on it says healthy.")
     max_failure_rate: float = Field(default=0.02, ge=0, le=1, description="Failed devices by reporting devices.")
 
@@ -42,10 +45,10 @@ class EmergencyStop(Config):
 class Lifetimes(Config):
     """How long signatures last. `channel tick` renews what online keys sign, well before it ends."""
 
-    root_days: float = Field(default=365, gt=0)
-    targets_days: float = Field(default=90, gt=0)
-    snapshot_days: float = Field(default=7, gt=0)
-    timestamp_days: float = Field(default=3, gt=0, description="How long an attacker can hide a release from devices.")
+    root_days: float = Field(default=365, gt=0, le=LONGEST_DAYS)
+    targets_days: float = Field(default=90, gt=0, le=LONGEST_DAYS)
+    snapshot_days: float = Field(default=7, gt=0, le=LONGEST_DAYS)
+    timestamp_days: float = Field(default=3, gt=0, le=LONGEST_DAYS, description="How long an attacker can hide a release from devices.")
 
 
 class ChannelPolicy(Config):
@@ -58,7 +61,7 @@ class ChannelPolicy(Config):
     fleet_keys: tuple[PublicKey, ...] = Field(
         default=(), description="Keys that sign devices' enrolments; reports of other devices count for nothing."
     )
-    revoked_devices: tuple[str, ...] = Field(default=(), description="Devices whose reports count for nothing any more.")
+    revoked_devices: tuple[Name, ...] = Field(default=(), description="Devices whose reports count for nothing any more.")
     keep_bundles: int = Field(default=10, ge=1, description="Bundles that stay for a rollback besides those on offer.")
 
     def check(self) -> None:

@@ -26,7 +26,7 @@ class DeviceConfig(Config):
     channel: Name = Field(description="Its name, which what it offers must bear.")
     source: str = Field(description="Where the channel is: a folder, or http(s)://, with metadata/ and targets/ below it.")
     root: str = Field(description="Path of the channel's root.json that the device is shipped with: all its trust starts there.")
-    state: str = Field(description="Folder that the client owns.")
+    state: str = Field(min_length=1, description="Folder that the client owns: new, empty, or its own of before.")
     target: str = Field(default="litert-cpu", description="Profile of the device's toolchain.")
     region: str = Field(default="", description="Tag that cohorts look at.")
     runtime: RuntimeVersion | None = Field(
@@ -38,7 +38,9 @@ class DeviceConfig(Config):
     enrolment: str | None = Field(
         default=None, description="Path of the fleet's envelope that vouches for the device; None: enrolment.json in the state folder."
     )
-    selftest_seconds: float = Field(default=60, gt=0, description="A self-test that takes longer has failed.")
+    selftest_seconds: float = Field(
+        default=60, gt=0, description="A self-test that takes longer is tried again; the third time it has failed."
+    )
     max_bundle_bytes: int = Field(default=2**31, ge=1, description="A release that is larger isn't downloaded.")
     keep_versions: int = Field(default=2, ge=2, description="Models that stay on the device: the current one and the last good ones.")
 
@@ -70,6 +72,9 @@ class DeviceState(Config):
 
     sequence: int = Field(default=0, ge=0, description="Of the last health report.")
     verdicts: tuple[Verdict, ...] = Field(default=(), description="Oldest first; the last ones alone.")
+    interrupted: dict[str, int] = Field(
+        default_factory=dict, description="By bundle: self-tests one after the other that took too long, or were killed from outside."
+    )
     last_update: datetime | None = Field(default=None, description="UTC: when the channel was last asked.")
     last_message: str = Field(default="", description="What came of it, one line.")
 

@@ -25,14 +25,24 @@ class KeyReference(Config):
         return uri
 
 
+class TrustedRoot(Config):
+    """The root keys of a channel's first root: whoever can write where the channel lies may put another there, but can't sign for them."""
+
+    keys: tuple[str, ...] = Field(min_length=1, description="TUF's ids of them.")
+    threshold: int = Field(ge=1, description="How many of them must have signed.")
+
+
 class Keyring(Config):
-    """`keyring.json`: the keys that this machine can sign with. One without `root` can publish and not rotate keys."""
+    """`keyring.json`: the keys that this machine can sign with, and the channels it signs for. One without `root` can't rotate keys."""
 
     root: tuple[KeyReference, ...] = ()
     targets: tuple[KeyReference, ...] = ()
     snapshot: tuple[KeyReference, ...] = ()
     timestamp: tuple[KeyReference, ...] = ()
     fleet: tuple[KeyReference, ...] = Field(default=(), description="They sign the enrolments of devices.")
+    roots: dict[str, TrustedRoot] = Field(
+        default_factory=dict, description="By channel: what its first root must be. Nothing is signed for, or taken from, any other one."
+    )
     plugins: tuple[str, ...] = Field(
         default=(), description="Import paths of modules that register signers in securesystemslib's SIGNER_FOR_URI_SCHEME."
     )

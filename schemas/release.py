@@ -68,6 +68,13 @@ class Cohort(Config):
     below_runtime: RuntimeVersion | None = Field(default=None, description="The device's version must be older than this one.")
     regions: tuple[str, ...] = Field(default=(), description="Tags, one of which must be the device's; empty: any.")
 
+    def check(self) -> None:
+        low, high = (version_numbers(version) if version else None for version in (self.minimum_runtime, self.below_runtime))
+        if low is not None and high is not None and high <= low:
+            raise ValueError(f"minimum_runtime {self.minimum_runtime} and below_runtime {self.below_runtime} leave no version between them")
+        if "" in self.targets:
+            raise ValueError("targets has an empty name; leave it out for any target")
+
     def admits(self, device: DeviceInfo) -> bool:
         """Whether a device belongs to it.
 

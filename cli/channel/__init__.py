@@ -1,7 +1,7 @@
 """`tfx-edge channel`: signed release channels.
 
 options.py   what the commands have in common
-making.py    init, draft-root: channels
+making.py    init, draft-root, trust: channels
 releases.py  publish, promote, rollback, stop, expire: what is on offer
 running.py   tick, policy: what channels do by themselves
 reading.py   status, log
@@ -15,7 +15,7 @@ import click
 
 from tfx_edge.cli.channel.devices import enrol
 from tfx_edge.cli.channel.keys import apply, key, rotate_key, sign
-from tfx_edge.cli.channel.making import draft_root, init
+from tfx_edge.cli.channel.making import draft_root, init, trust
 from tfx_edge.cli.channel.reading import log, status
 from tfx_edge.cli.channel.releases import expire, promote, publish, rollback, stop
 from tfx_edge.cli.channel.running import policy, tick
@@ -33,7 +33,7 @@ def channel() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\.")
 
 
-_MAKING = (init, draft_root, key, sign, apply, rotate_key, enrol)
+_MAKING = (init, draft_root, trust, key, sign, apply, rotate_key, enrol)
 _RELEASING = (publish, promote, rollback, stop, expire, tick, policy, status, log)
 for _command in (*_MAKING, *_RELEASING):
     channel.add_command(_command)

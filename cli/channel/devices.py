@@ -26,7 +26,8 @@ def enrol(channels: str, name: str, device_id: str, public_key: str, keyring: Pa
     from tfx_edge.release.health import enrol
     from tfx_edge.release.keys import parse_public_key
 
-    policy = open_channel(storage_of(channels), name).policy
-    envelope = enrol(device_id, parse_public_key(public_key), keyring_in(keyring), policy.fleet_keys)
+    keys = keyring_in(keyring)
+    policy = open_channel(storage_of(channels), name, keys).policy
+    envelope = enrol(device_id, parse_public_key(public_key), keys, policy.fleet_keys)
     write_new(output, f"{json.dumps(envelope, indent=2)}\n".encode())
     click.echo(f"{output}: device {device_id} is enrolled")

@@ -79,7 +79,7 @@ def rotate_key(
     if len(set(roles)) > 1 and (added or revoked or threshold):
         raise EdgeError("--add, --revoke and --threshold are of one role; give one --role")
     storage = storage_of(channels)
-    channel = open_channel(storage, name)
+    channel = open_channel(storage, name, keyring_in(keyring))
     if draft is not None:
         require_new(draft)
     elif not can_sign("root", channel.root.signed, _within_reach(keyring)):  # asked before a key is made
@@ -181,7 +181,7 @@ def apply(channels: str, name: str, draft: Path, keyring: Path, reason: str) -> 
 
     storage = storage_of(channels)
     following = read_root(read_document(draft), str(draft))
-    channel = open_channel(storage, name)
+    channel = open_channel(storage, name, keyring_in(keyring))
     apply_root(storage, name, following, keyring_in(keyring), reason=reason)
     _tidy(keyring, channel, following)
     click.echo(f"{name}: root {following.signed.version} is in force")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAMES, keyring_in, read_contract, read_document, storage_of, write_new
+from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, NAMES, keyring_in, read_contract, read_document, storage_of, write_new
 from tfx_edge.schemas import ChannelPolicy, EdgeError
 from tfx_edge.schemas.release import CHANNELS as DEFAULT_NAMES
 
@@ -64,10 +64,43 @@ def _with_new_keys(channels: str, names: tuple[str, ...], keyring: Path, rules: 
 
 
 def _with_root(channels: str, name: str, keyring: Path, rules: ChannelPolicy, root: Path) -> None:
+    from tfx_edge.release.channel import trusted_root
     from tfx_edge.release.create import create_channel
+    from tfx_edge.release.keyring_file import trust as trust_root
     from tfx_edge.release.root import read_root
 
-    create_channel(storage_of(channels), name, read_root(read_document(root), str(root)), keyring_in(keyring), rules)
+    first = read_root(read_document(root), str(root))
+    create_channel(storage_of(channels), name, first, keyring_in(keyring), rules)
+    trust_root(keyring, name, trusted_root(first.signed))
+
+
+@click.command()
+@CHANNELS
+@NAME
+@KEYRING
+@click.option("--root", type=click.Path(path_type=Path), help="The first root that devices are shipped with. [default: the channel's]")
+def trust(channels: str, name: str, keyring: Path, root: Path | None) -> None:
+    """Let a keyring that was written by hand, or on another machine, know the channel NAME by its first root.
+
+    Nothing is signed for a channel whose first root the keyring doesn't know, and nothing is taken from it: whoever can write where
+    channels lie could put another one there. `init` does this by itself. Compare the ids with those of who made the channel.
+
+    Example: tfx-edge channel trust /srv/channels canary --keyring /secrets/keyring.json
+    """
+    from tfx_edge.release.channel import metadata_path, open_root, trusted_root
+    from tfx_edge.release.keyring_file import trust as trust_root
+    from tfx_edge.release.root import read_root, require_root_signed
+
+    if root is None:
+        storage = storage_of(channels)
+        open_root(storage, name)
+        first = read_root(storage.read(metadata_path(name, "root", 1)), storage.describe(metadata_path(name, "root", 1)))
+    else:
+        first = read_root(read_document(root), str(root))
+        require_root_signed(first)
+    known = trusted_root(first.signed)
+    trust_root(keyring, name, known)
+    click.echo(f"{name}: known by {known.threshold} of {', '.join(known.keys)}")
 
 
 @click.command("draft-root")

@@ -29,6 +29,7 @@ from tfx_edge.schemas import (
     GateConfig,
     GateReport,
     KeyReference,
+    Keyring,
     Manifest,
     MetricComparison,
     PromotionConfig,
@@ -223,7 +224,7 @@ def test_a_channels_refusal_is_one_line_and_leaves_it_as_it_was(fleet: Fleet, tm
     with LocalStorage(tmp_path / "channels").lock("canary/lock"), pytest.raises(ChannelBusyError, match="is changing it"):
         promoted(tmp_path / "run", config(fleet))
     Fleet(tmp_path / "other").create("canary")
-    with pytest.raises(ChannelError, match="targets: the keyring has none of its keys"):
+    with pytest.raises(ChannelError, match="its first root isn't the one that the keyring trusts"):
         promoted(tmp_path / "run", config(fleet, keyring=str(tmp_path / "other" / "keys" / "keyring.json")))
     with pytest.raises(ChannelError, match="expected a keyring.json"):
         promoted(tmp_path / "run", config(fleet, keyring=str(tmp_path / "nowhere.json")))
@@ -284,6 +285,6 @@ def test_a_keyring_in_the_config_signs_from_the_environment(fleet: Fleet, tmp_pa
     for role in ("targets", "snapshot", "timestamp"):
         monkeypatch.setenv(f"{role.upper()}_KEY", (tmp_path / "keys" / f"canary-{role}.pem").read_text())
         references[role] = [KeyReference(uri=f"env:{role.upper()}_KEY")]
-    settings = config(fleet, keyring=references)
+    settings = config(fleet, keyring=Keyring(**references, roots=fleet.keyring.roots))
     assert properties(promoted(tmp_path / "run", settings))[0] == 1
     assert "PRIVATE" not in settings.to_json()

@@ -80,7 +80,7 @@ def test_keys_in_the_environment_stay_there_even_where_they_dont_fit(
     caplog.set_level(logging.DEBUG)
     fleet, other = Fleet(tmp_path).create("canary"), Fleet(tmp_path / "other").create("canary")
     references = {role: (KeyReference(uri=f"env:EDGE_{role.upper()}"),) for role in ROLES}
-    config = PromotionConfig(channels=str(tmp_path / "channels"), keyring=Keyring(**references))
+    config = PromotionConfig(channels=str(tmp_path / "channels"), keyring=Keyring(**references, roots=fleet.keyring.roots))
     own, wrong = ({role: (of.folder / "keys" / f"canary-{role}.pem").read_text() for role in ROLES} for of in (fleet, other))
     damaged = {**own, "targets": own["targets"].replace("-----END", "----END")}
     refusals = []

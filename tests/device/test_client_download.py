@@ -100,6 +100,7 @@ def test_a_part_of_something_else_is_thrown_away_and_the_file_downloaded_whole(f
     part = client(fleet).state / "downloads" / release.bundle / "edge" / "ballast.bin"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"\0" * 1000)
+    (client(fleet).state / "lock").touch()
     if place == "folder":
         updated(client(fleet))
         return

@@ -13,6 +13,9 @@ import pytest
 from device_client import Client, client, device_python, serving, without_proxies
 from release_channels import Fleet, bundle, failing_bundle, flatbuffer, golden
 
+from tfx_edge.device import trial
+from tfx_edge.schemas import Cohort
+
 
 @pytest.fixture
 def fleet(tmp_path) -> Fleet:
@@ -90,9 +93,43 @@ def test_after_a_change_of_litert_an_update_tests_the_model_that_runs_and_otherw
     device.settings["selftest_seconds"] = 0.01
     assert device.update() == "release 2 runs, nothing newer is offered\n"
     device.settings["runtime"] = "2.22.0"
+    assert "release 2: self-test took longer than 0.01 s; it is tried again, 1 of 3 times" in device.update(1)
+    assert device.status().release == 2, "an interrupted test changes nothing"
+    device.settings["selftest_seconds"] = 60
+    assert device.update() == "release 2 runs, nothing newer is offered\n"
+    assert device.status().release == 2
+
+
+def test_a_test_that_is_killed_from_outside_isnt_the_models_fault_and_a_crash_is(tmp_path, monkeypatch) -> None:
+    for name, raised in (("KILL", True), ("TERM", True), ("SEGV", False), ("ABRT", False)):
+        python = tmp_path / name
+        python.write_text(f"#!/bin/sh\nkill -{name} $$\n")
+        python.chmod(0o755)
+        monkeypatch.setattr(trial.sys, "executable", str(python))
+        if raised:
+            with pytest.raises(trial.InterruptedTestError, match=f"SIG{name}"):
+                trial.failure(tmp_path, 60)
+        else:
+            assert trial.failure(tmp_path, 60) == f"self-test crashed: SIG{name}"
+
+
+def test_a_folder_with_files_of_others_is_not_taken_for_the_clients(two, tmp_path) -> None:
+    _, device = two
+    (tmp_path / "mine" / "downloads").mkdir(parents=True)
+    (tmp_path / "mine" / "downloads" / "a.txt").write_text("mine")
+    device.settings["state"] = str(tmp_path / "mine")
+    assert "has downloads in it, which isn't the client's" in device.update(1)
+    assert (tmp_path / "mine" / "downloads" / "a.txt").read_text() == "mine"
+
+
+def test_where_the_newest_release_fails_the_one_before_it_is_taken(fleet) -> None:
+    fleet.publish(bundle(1))
+    fleet.publish(failing_bundle(2), cohort=Cohort(targets=("litert-cpu",)))
+    device = client(fleet)
     said = device.update(2)
-    assert "there is none to keep, after release 2: self-test took longer than 0.01 s; release 1: self-test took longer" in said
-    assert device.status().release is None
+    assert "updated to release 1" in said and "release 2 refused: self-test FAILED" in said
+    assert runs(device) == flatbuffer(1)
+    assert "release 1 is kept" in device.update(2)
 
 
 def test_damaged_memory_of_the_client_costs_nothing(two) -> None:

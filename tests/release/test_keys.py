@@ -31,7 +31,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 def referring(fleet: Fleet, reference: Callable[[str], str]) -> Keyring:
     """A keyring with other references to the channel's keys, without ids."""
-    return Keyring(**{role: (KeyReference(uri=reference(role)),) for role in ONLINE})
+    return Keyring(**{role: (KeyReference(uri=reference(role)),) for role in ONLINE}, roots=fleet.keyring.roots)
 
 
 def pem(fleet: Fleet, role: str) -> str:

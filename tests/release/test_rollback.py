@@ -54,7 +54,9 @@ def test_a_rerun_of_the_pipeline_doesnt_undo_it_and_going_forward_by_hand_does(f
     back(fleet, reason="blurred")
     with pytest.raises(ChannelError, match=r"rolled back here on 2030-01-01 \(blurred\)"):
         fleet.publish(plain_bundle(2))
-    forward = back(fleet, to=2)
+    with pytest.raises(ChannelError, match="give a --reason to bring it back"):
+        back(fleet, to=2)
+    forward = back(fleet, to=2, reason="it was the lens")
     assert (forward.number, forward.bundle) == (4, plain_bundle(2).digest)
     with pytest.raises(ChannelError, match="rolled back here"):
         fleet.publish(plain_bundle(1))

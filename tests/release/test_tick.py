@@ -172,7 +172,7 @@ def test_a_machine_without_the_targets_key_keeps_signatures_fresh_and_says_that_
     fleet.later(hours=50)
     keyring = fleet.keyring.model_copy(update={"targets": ()})
     actions = tick(fleet.storage, ["canary"], keyring, now=fleet.now)
-    assert [action.action for action in actions] == ["passed", "renew"]
+    assert [action.action for action in actions] == ["skipped", "renew"]
     assert actions[1].text == "timestamp" and "the rules weren't applied" in actions[0].text
     assert fleet.open().expired(fleet.now) == () and on_offer(fleet) == [(1, "1", 0.25)]
     fleet.later(days=100)
@@ -206,13 +206,15 @@ def test_a_damaged_or_busy_channel_doesnt_keep_the_others_from_their_rules(fleet
 
 
 def test_what_was_done_in_a_channel_before_something_failed_is_told(fleet):
-    """The release for all is promoted to a channel that is busy; the cohort's, which is newer, grows first."""
-    fleet.publish(plain_bundle(1))
+    """The older release grows; the other cohort's, which is newer, is promoted to a channel that is busy."""
+    fleet.publish(plain_bundle(1), cohort=Cohort(targets=("litert-cpu",)))
+    fleet.publish(plain_bundle(2), cohort=Cohort(minimum_runtime="2.0"))
     served(fleet, "canary")
-    ticked(fleet)
+    assert ticked(fleet, "canary") == [("canary", "grow")]
     served(fleet, "canary")
-    fleet.publish(plain_bundle(2), cohort=Cohort(targets=("litert-cpu",)))
-    served(fleet, "canary")
+    older = fleet.open().index.releases[-1]
+    for device in admitted(older, 2):
+        fleet.report(older, device)
     with fleet.storage.lock("beta/lock"):
         assert ticked(fleet, "canary") == [("canary", "grow"), ("canary", "failed")]
     assert on_offer(fleet) == [(2, "2", 1), (1, "1", 1)]
