@@ -61,11 +61,13 @@ def read_bundle(folder: Path) -> Bundle:
     """Reads an edge model as TFLiteExporter writes it: `Format-Serving/tflite`, and `edge/` beside it.
 
     Raises:
-        ChannelError: a file is missing, or the manifest is another model's.
-        ConfigError: the manifest can't be read.
+        ChannelError: a file is missing or a link, or the manifest can't be read or is another model's.
     """
     named = {MODEL: folder / FLATBUFFER}
-    named |= {file.relative_to(folder).as_posix(): file for file in sorted((folder / "edge").rglob("*")) if file.is_file()}
+    named |= {file.relative_to(folder).as_posix(): file for file in sorted((folder / "edge").rglob("*")) if not file.is_dir()}
+    links = [str(file) for file in (folder / "edge", *named.values()) if file.is_symlink()]
+    if links:
+        raise ChannelError(f"{links[0]}: is a link; a bundle has files alone, so that nothing from elsewhere gets to devices")
     missing = [str(named.get(path, folder / path)) for path in (MODEL, MANIFEST, GOLDEN) if not named.get(path, folder / path).is_file()]
     if missing:
         raise ChannelError(f"{' and '.join(missing)}: missing; expected a folder as TFLiteExporter writes it")

@@ -33,6 +33,9 @@ class GateReport(Config):
     blessed: bool
     reasons: tuple[str, ...] = Field(description="Why not blessed, each a line that a person can act on.")
     model_digest: str | None = Field(default=None, description="sha256 of the candidate flatbuffer that was judged.")
+    files: dict[str, str] = Field(
+        default_factory=dict, description="sha256 of what lay in the candidate's edge/ then, by path: golden vectors, manifest, ..."
+    )
     config: GateConfig
     metrics: tuple[MetricComparison, ...]
     drift: tuple[SliceDrift, ...] = Field(default=(), description="How far predictions moved, the overall slice first.")

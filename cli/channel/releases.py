@@ -21,7 +21,7 @@ from tfx_edge.cli.channel.options import (
     show_published,
     storage_of,
 )
-from tfx_edge.schemas import Cohort, EdgeError, Evaluation, GateReport, Provenance
+from tfx_edge.schemas import Cohort, Evaluation, GateReport, Provenance
 
 if TYPE_CHECKING:
     from tfx_edge.release.bundle import Bundle
@@ -57,19 +57,19 @@ def publish(
 ) -> None:
     """Publish BUNDLE, a folder as TFLiteExporter writes it, to the channel NAME. EdgePromoter does this in a pipeline.
 
-    The report must bless and must be of this very flatbuffer, else nothing is published and the exit status is 2. The same bundle again
-    changes nothing.
+    The report must bless, else nothing is published and the exit status is 2. It must be of these very files, as EdgeValidator and
+    `tfx-edge validate BUNDLE` make it. The same bundle again changes nothing.
 
     Example: tfx-edge channel publish /srv/channels canary model/ --report report/report.json --keyring /secrets/keyring.json
     """
     from tfx_edge.release.bundle import read_bundle
+    from tfx_edge.release.judged import check_judged
     from tfx_edge.release.publish import publish
 
     cohort = Cohort(targets=targets, regions=regions, minimum_runtime=min_runtime, below_runtime=below_runtime)
     made = read_bundle(bundle)
     judged = read_contract(report, GateReport)
-    if judged.model_digest != made.manifest.digest:
-        raise EdgeError(f"{report}: judged a flatbuffer with sha256 {judged.model_digest}; the one in {bundle} has {made.manifest.digest}")
+    check_judged(made, judged, str(report), str(bundle))
     if not judged.blessed:
         click.echo(f"not published: {report} doesn't bless it: {judged.reasons[0]}", err=True)
         sys.exit(EXIT_RULES)

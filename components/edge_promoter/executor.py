@@ -18,6 +18,7 @@ from tfx_edge.components.edge_promoter.provenance import provenance_of
 from tfx_edge.release.bom import bill_of_materials
 from tfx_edge.release.bundle import BOM, Bundle
 from tfx_edge.release.channel import utc_now
+from tfx_edge.release.judged import check_judged
 from tfx_edge.release.publish import publish
 from tfx_edge.schemas import EdgeError, GateReport, PromotionConfig, Provenance
 from tfx_edge.schemas.release import MODEL
@@ -50,8 +51,9 @@ class Executor(Pusher):
             return
         now = utc_now()
         provenance = provenance_of(self._context, input_dict)
-        bundle = _described(read_edge_model(model.uri), provenance, now)
-        _check_report(input_dict, model, bundle)
+        exported = read_edge_model(model.uri)
+        _check_report(input_dict, model, exported)
+        bundle = _described(exported, provenance, now)
         storage = storage_of(config.channels)
         if config.create:
             create_missing(storage, config, now)
@@ -91,11 +93,7 @@ def _check_report(input_dict: dict[str, list[Artifact]], model: Artifact, bundle
     for artifact in input_dict.get(keys.REPORT) or []:
         _check_model("report", artifact, model)
         report = GateReport.from_json(read_bytes(f"{artifact.uri}/report.json"))
-        if report.model_digest not in (None, bundle.manifest.digest):
-            raise EdgeError(
-                f"the report at {artifact.uri} judged a flatbuffer with sha256 {report.model_digest}; the one at {model.uri} has "
-                f"{bundle.manifest.digest}: it was changed after the gate"
-            )
+        check_judged(bundle, report, f"the report at {artifact.uri}", f"the model at {model.uri}")
         if not report.blessed:
             raise EdgeError(
                 f"the report at {artifact.uri} says no, the blessing yes; give EdgePromoter blessing and report of one EdgeValidator"

@@ -11,7 +11,7 @@ from tfx.utils import path_utils
 
 from tfx_edge.components import keys
 from tfx_edge.components.documents import read_bytes, write_document
-from tfx_edge.components.edge_model_files import FLATBUFFER
+from tfx_edge.components.edge_model_files import FLATBUFFER, edge_digests
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.edge_validator.gate import Evidence, judge, with_raw_examples
 from tfx_edge.components.examples import split_sources, transformed_schema
@@ -55,6 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             self._make_beam_pipeline(),
             artifact_utils.get_single_uri(output_dict[keys.EVALUATION]),
         )
+        report = report.model_copy(update={"files": edge_digests(model.uri)})
         report_artifact = artifact_utils.get_single_instance(output_dict[keys.REPORT])
         write_document(f"{report_artifact.uri}/report.json", report)
         report_artifact.set_string_custom_property("current_model", model.uri)  # as blessings have it

@@ -43,11 +43,16 @@ def test_channels_promote_to_the_next_of_those_that_were_made(shop: Shop) -> Non
 def test_what_the_gate_refused_isnt_published_and_the_exit_status_says_so(shop: Shop, tmp_path: Path) -> None:
     model = exported(tmp_path / "model", bundle(1))
     before = contents(tmp_path / "channels")
-    refused = report(tmp_path / "no.json", bundle(1).manifest.digest, "AUC: 0.4 is below 0.5")
+    refused = report(tmp_path / "no.json", bundle(1), "AUC: 0.4 is below 0.5")
     result = shop.run("publish", shop.channels, "canary", model, "--report", refused)
     assert result.exit_code == 2 and "AUC: 0.4 is below 0.5" in result.output
-    other = report(tmp_path / "other.json", bundle(2).manifest.digest)
+    other = report(tmp_path / "other.json", bundle(2))
     assert "judged a flatbuffer with sha256" in shop.refused("publish", shop.channels, "canary", model, "--report", other)
+    alone = report(tmp_path / "alone.json", bundle(1), files={})
+    assert "judged the flatbuffer of" in shop.refused("publish", shop.channels, "canary", model, "--report", alone)
+    good = report(tmp_path / "good.json", bundle(1))
+    (model / "edge" / "golden.npz").write_bytes(bundle(2).files["edge/golden.npz"])
+    assert "edge/golden.npz was changed after the gate's" in shop.refused("publish", shop.channels, "canary", model, "--report", good)
     assert shop.run("publish", shop.channels, "canary", model).exit_code == 2, "no report"
     assert contents(tmp_path / "channels") == before
 

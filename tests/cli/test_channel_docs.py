@@ -71,7 +71,7 @@ def put_on_the_desk(tmp_path: Path) -> None:
     """What the guide takes for granted: a blessed model, and the JSON that it shows in the files that it names."""
     exported(tmp_path / "MODEL", bundle(1))
     (tmp_path / "REPORT").mkdir()
-    report(tmp_path / "REPORT" / "report.json", bundle(1).manifest.digest)
+    report(tmp_path / "REPORT" / "report.json", bundle(1))
     device, _, _, online = blocks("json")
     (tmp_path / "device.json").write_text(device)
     for name in ("ANN", "BOB", "CLEO", "DORA"):
@@ -99,7 +99,7 @@ def test_every_command_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Mon
             write_the_rules(reader)
         if "channel rollback" in line:  # there must be a newer model to take back
             exported(tmp_path / "MODEL-2", bundle(2))
-            judged = report(tmp_path / "report-2.json", bundle(2).manifest.digest)
+            judged = report(tmp_path / "report-2.json", bundle(2))
             reader.run(f"tfx-edge channel publish CHANNELS canary MODEL-2 --report {judged} --keyring KEYS/keyring.json")
         said[line] = reader.run(line)
 

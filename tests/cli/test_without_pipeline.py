@@ -74,6 +74,15 @@ def test_a_good_model_is_blessed_and_the_accuracy_is_that_of_a_plain_loop(work: 
     assert overall.candidate == pytest.approx(np.mean(predictions == data["label"][400:]))
 
 
+def test_what_was_quantized_and_validated_can_be_published(work: Path, tmp_path: Path) -> None:
+    options = ("--baseline", work / "saved_model", "--examples", work / "eval", *JUDGED)
+    assert run("validate", work / "bundle", *options, "--report", tmp_path / "report.json").returncode == 0
+    keyring = ("--keyring", tmp_path / "keys" / "keyring.json")
+    assert run("channel", "init", tmp_path / "channels", *keyring).returncode == 0
+    published = run("channel", "publish", tmp_path / "channels", "canary", work / "bundle", "--report", tmp_path / "report.json", *keyring)
+    assert published.returncode == 0 and "release 1 published" in published.stdout, published.stderr
+
+
 def test_a_model_made_elsewhere_and_damaged_is_not_blessed_with_exit_status_2(work: Path, tmp_path: Path) -> None:
     damaged = gate_data.shuffled_weights((work / "bundle" / "Format-Serving" / "tflite").read_bytes())
     (tmp_path / "model.tflite").write_bytes(damaged)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from release_channels import Fleet, bundle, contents, exported
+from release_channels import Fleet, bundle, contents, exported, judged_files
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
@@ -17,7 +17,7 @@ from tfx_edge.components.edge_promoter.component import EdgePromoter
 from tfx_edge.components.edge_promoter.executor import Executor
 from tfx_edge.components.edge_promoter.storage import FileioStorage
 from tfx_edge.components.lineage import folder_digest
-from tfx_edge.release.bundle import BOM
+from tfx_edge.release.bundle import BOM, Bundle
 from tfx_edge.release.channel import open_channel, verify_files
 from tfx_edge.release.errors import ChannelBusyError, ChannelError
 from tfx_edge.release.storage import LocalStorage
@@ -133,13 +133,14 @@ def test_a_blessing_of_another_model_is_an_error_whatever_it_says(fleet: Fleet, 
     assert contents(tmp_path / "channels") == before
 
 
-def report(folder: Path, model: Path, digest: str, *reasons: str) -> Any:
+def report(folder: Path, model: Path, judged: Bundle, *reasons: str) -> Any:
     made = artifact(EdgeReport, folder, 5)
     made.set_string_custom_property("current_model", str(model))
     document = GateReport(
         blessed=not reasons,
         reasons=reasons,
-        model_digest=digest,
+        model_digest=judged.manifest.digest,
+        files=judged_files(judged),
         config=GateConfig(label_key="y", thresholds=(Threshold(metric="SparseCategoricalAccuracy", lower_bound=0.5),)),
         metrics=tuple(
             MetricComparison(metric="SparseCategoricalAccuracy", slice=part, examples=9, baseline=0.98, candidate=0.97, difference=-0.01)
@@ -155,8 +156,8 @@ def report(folder: Path, model: Path, digest: str, *reasons: str) -> Any:
 
 def test_a_model_that_was_changed_after_the_gate_isnt_published(fleet: Fleet, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    judged = report(tmp_path / "report", folder / "model", bundle(1).manifest.digest)
-    with pytest.raises(EdgeError, match="it was changed after the gate"):
+    judged = report(tmp_path / "report", folder / "model", bundle(1))
+    with pytest.raises(EdgeError, match="or the model was changed after the gate"):
         promoted(folder, config(fleet), bundle(2), **{keys.REPORT: [judged]})
     (folder / "model" / "Format-Serving" / "tflite").write_bytes(bundle(1).files["tflite"])
     with pytest.raises(EdgeError, match="the manifest is of a flatbuffer with sha256"):
@@ -164,8 +165,16 @@ def test_a_model_that_was_changed_after_the_gate_isnt_published(fleet: Fleet, tm
     assert fleet.open().index.releases == ()
 
 
+def test_golden_vectors_that_were_changed_after_the_gate_arent_published(fleet: Fleet, tmp_path: Path) -> None:
+    judged = report(tmp_path / "report", tmp_path / "run" / "model", bundle(1))
+    exported(tmp_path / "run" / "model", bundle(1).with_file("edge/golden.npz", bundle(2).files["edge/golden.npz"]))
+    with pytest.raises(EdgeError, match="edge/golden.npz was changed after the gate's report"):
+        promoted(tmp_path / "run", config(fleet), **{keys.REPORT: [judged]})
+    assert fleet.open().index.releases == ()
+
+
 def test_a_report_that_says_no_beside_a_blessing_is_an_error(fleet: Fleet, tmp_path: Path) -> None:
-    judged = report(tmp_path / "report", tmp_path / "run" / "model", bundle(1).manifest.digest, "too slow")
+    judged = report(tmp_path / "report", tmp_path / "run" / "model", bundle(1), "too slow")
     with pytest.raises(EdgeError, match="the report at .* says no, the blessing yes"):
         promoted(tmp_path / "run", config(fleet), **{keys.REPORT: [judged]})
     assert fleet.open().index.releases == ()
@@ -191,7 +200,7 @@ def test_the_published_manifest_and_the_log_tell_where_the_release_comes_from(
     baseline = artifact(standard_artifacts.Model, tmp_path / "baseline", 8)
     (tmp_path / "baseline" / "Format-Serving").mkdir()
     (tmp_path / "baseline" / "Format-Serving" / "saved_model.pb").write_bytes(b"graph")
-    judged = report(tmp_path / "report", folder / "model", bundle(1).manifest.digest)
+    judged = report(tmp_path / "report", folder / "model", bundle(1))
     promoted(folder, config(fleet), **{keys.REPORT: [judged], keys.BASELINE_MODEL: [baseline], keys.EXAMPLES: [examples]})
     channel = fleet.open()
     [release] = channel.index.releases

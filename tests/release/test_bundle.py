@@ -36,6 +36,15 @@ def test_what_a_device_needs_and_isnt_there_is_named(tmp_path: Path, missing: st
         read_bundle(tmp_path)
 
 
+@pytest.mark.parametrize("linked", ["Format-Serving/tflite", "edge/golden.npz", "edge"])
+def test_a_link_could_bring_anything_and_is_refused(tmp_path: Path, linked: str) -> None:
+    folder, elsewhere = exported(tmp_path / "model", plain_bundle(1)), tmp_path / "elsewhere"
+    (folder / linked).rename(elsewhere)
+    (folder / linked).symlink_to(elsewhere)
+    with pytest.raises(ChannelError, match=rf"{linked}: is a link"):
+        read_bundle(folder)
+
+
 def test_a_manifest_that_cant_be_read_is_one_line(tmp_path: Path) -> None:
     (exported(tmp_path, plain_bundle(1)) / "edge" / "manifest.json").write_text("{}")
     with pytest.raises(ChannelError, match=r"edge/manifest\.json: Manifest\.description: missing") as error:

@@ -3,28 +3,30 @@
 from pathlib import Path
 
 from click.testing import CliRunner, Result
-from release_channels import bundle, exported
+from release_channels import bundle, exported, judged_files
 
 from tfx_edge.cli import cli
+from tfx_edge.release.bundle import Bundle
 from tfx_edge.release.channel import Channel, open_channel
 from tfx_edge.release.storage import LocalStorage
 from tfx_edge.schemas import EdgeError, GateConfig, GateReport, MetricComparison, Threshold
 
 
-def report(file: Path, digest: str, *reasons: str) -> Path:
-    """Writes a report of the gate, which blesses where there are no reasons."""
+def report(file: Path, judged: Bundle, *reasons: str, **changes: object) -> Path:
+    """Writes the gate's report of a bundle, which blesses where there are no reasons."""
     metric = MetricComparison(metric="AUC", slice="Overall", examples=9, baseline=0.98, candidate=0.97, difference=-0.01)
     document = GateReport(
         blessed=not reasons,
         reasons=reasons,
-        model_digest=digest,
+        model_digest=judged.manifest.digest,
+        files=judged_files(judged),
         config=GateConfig(label_key="y", thresholds=(Threshold(metric="AUC", lower_bound=0.5),)),
         metrics=(metric,),
         size_bytes=10,
         gzip_bytes=9,
         runtime="LiteRT",
     )
-    file.write_text(document.to_json())
+    file.write_text(document.model_copy(update=changes).to_json())
     return file
 
 
@@ -52,7 +54,7 @@ class Shop:
 
     def publish(self, seed: int, name: str = "canary", *options: object) -> str:
         model = exported(self.folder / f"model-{seed}", bundle(seed))
-        judged = report(self.folder / f"report-{seed}.json", bundle(seed).manifest.digest)
+        judged = report(self.folder / f"report-{seed}.json", bundle(seed))
         return self.did("publish", self.channels, name, model, "--report", judged, *options)
 
     def open(self, name: str = "canary") -> Channel:

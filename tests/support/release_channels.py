@@ -70,6 +70,11 @@ def bundle(seed: int = 1, **changes: Any) -> Bundle:
     return bundle_of({MODEL: content, MANIFEST: document, GOLDEN: golden(seed)}, f"bundle {seed}")
 
 
+def judged_files(judged: Bundle) -> dict[str, str]:
+    """What a gate's report says of a bundle's files."""
+    return {path: hashlib.sha256(content).hexdigest() for path, content in judged.files.items() if path != MODEL}
+
+
 def plain_bundle(seed: int = 1, **changes: Any) -> Bundle:
     """A bundle for tests that never run its model, of a few bytes that are made without LiteRT."""
     content = b"model %d" % seed
