@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from tfx_edge.device.client import Device
 from tfx_edge.schemas.device import DeviceConfig, DeviceStatus, is_url
-from tfx_edge.schemas.errors import EdgeError
+from tfx_edge.schemas.errors import ConfigError, EdgeError
 
 _ACTIONS = {
     "update": "take what the channel offers (default)",
@@ -39,6 +39,8 @@ def load_config(path: Path) -> DeviceConfig:
         config = DeviceConfig.from_json(path.read_bytes())
     except OSError as error:
         raise EdgeError(f"{path}: {error.strerror}; expected the JSON of a DeviceConfig") from None
+    except ConfigError as error:
+        raise EdgeError(f"{path}: {error}") from None
     folder = path.absolute().parent
     places = {name: getattr(config, name) for name in ("source", "root", "state", "health", "enrolment")}
     absolute = {name: place if place is None or is_url(place) else str(folder / place) for name, place in places.items()}

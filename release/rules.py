@@ -49,9 +49,12 @@ def judge(release: Release, policy: ChannelPolicy, counts: Counts, now: datetime
     following = next((step for step in policy.steps if step.share > release.share), None)
     if following is None and policy.promote_to is None:
         return Judgement("stay", "all devices, and no channel comes after this one")
-    lacking = unmet(_current(release, policy).go_on, release, counts, now)
+    rule = _current(release, policy).go_on
+    lacking = unmet(rule, release, counts, now)
     if lacking:
-        return Judgement("hold", f"needs {', '.join(lacking)}")
+        deaf = not policy.fleet_keys and counts.healthy < rule.min_healthy_devices
+        unheard = "; no device's report counts, since the policy has no fleet_keys" if deaf else ""
+        return Judgement("hold", f"needs {', '.join(lacking)}{unheard}")
     if following is not None:
         return Judgement("grow", f"to {following.share:.0%} of devices; {_healthy(counts)}", following.share)
     return Judgement("promote", f"to {policy.promote_to}; {_healthy(counts)}")

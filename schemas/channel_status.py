@@ -42,3 +42,8 @@ class ChannelStatus(Config):
     releases: tuple[ReleaseStatus, ...] = Field(description="Newest first.")
     promote_to: str | None
     refused_reports: dict[str, str] = Field(default_factory=dict, description="Health reports that count for nothing, by path, and why.")
+
+    @property
+    def expired(self) -> tuple[str, ...]:
+        """Roles whose signatures have ended: devices take nothing from the channel until they are signed anew."""
+        return tuple(role.role for role in self.roles if role.expired)

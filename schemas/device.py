@@ -44,6 +44,12 @@ class DeviceConfig(Config):
     max_bundle_bytes: int = Field(default=2**31, ge=1, description="A release that is larger isn't downloaded.")
     keep_versions: int = Field(default=2, ge=2, description="Models that stay on the device: the current one and the last good ones.")
 
+    def check(self) -> None:
+        for name in ("source", "health"):
+            place = getattr(self, name)
+            if place and "://" in place and not is_url(place):
+                raise ValueError(f"{name} is {place}; expected a folder, or http:// or https://")
+
     @property
     def info(self) -> DeviceInfo:
         """What a cohort looks at."""

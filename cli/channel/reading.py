@@ -1,9 +1,11 @@
 """`tfx-edge channel status` and `log`."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from tfx_edge.cli import EXIT_ERROR
 from tfx_edge.cli.channel.options import CHANNELS, JSON, NAME, plain, show, storage_of
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 def status(channels: str, name: str, as_json: bool) -> None:
     """Verify the channel NAME with all of its files, and show what it offers, what the rules wait for, and when signatures end.
 
+    Exit status 1 where a signature has ended, which devices take for a frozen channel.
+
     Example: tfx-edge channel status /srv/channels canary
     """
     from tfx_edge.release.status import status
@@ -26,10 +30,13 @@ def status(channels: str, name: str, as_json: bool) -> None:
         show(found)
     else:
         _render_status(found)
+    if found.expired:
+        sys.exit(EXIT_ERROR)
 
 
 def _render_status(found: "ChannelStatus") -> None:
-    click.echo(f"{found.channel}: verified" + (f"; promotes to {found.promote_to}" if found.promote_to else ""))
+    ended = f", but devices refuse it: {', '.join(found.expired)} expired; run `tfx-edge channel tick`" if found.expired else ""
+    click.echo(f"{found.channel}: verified{ended}" + (f"; promotes to {found.promote_to}" if found.promote_to else ""))
     for one in found.releases:
         cohort = one.cohort.model_dump_json(exclude_defaults=True)
         back = f", takes back {one.rollback_of}" if one.rollback_of else ""

@@ -84,6 +84,8 @@ def test_a_tick_takes_all_channels_and_fails_for_those_that_it_cant_handle(shop:
     assert json.loads(shop.did("tick", shop.channels, "--json")) == []
     later = Fleet(tmp_path, now=datetime.now(timezone.utc) - timedelta(days=30)).create("old")
     assert later.open("old").expired(datetime.now(timezone.utc)) == ("snapshot", "timestamp")
+    ended = shop.run("status", shop.channels, "old", keyring=False)
+    assert ended.exit_code == 1 and "but devices refuse it: snapshot, timestamp expired; run `tfx-edge channel tick`" in ended.output
     assert "old: renew: snapshot, timestamp" in shop.did("tick", shop.channels)
     (tmp_path / "channels" / "beta" / "metadata" / "timestamp.json").write_bytes(b"")
     result = shop.run("tick", shop.channels)

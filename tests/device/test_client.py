@@ -214,6 +214,9 @@ def test_a_frozen_channel_is_told_and_the_model_goes_on_running(tmp_path) -> Non
         ({"source": "nowhere"}, "nowhere/metadata/timestamp.json: no such file"),
         ({"source": "http://127.0.0.1:9"}, "channel canary at http://127.0.0.1:9"),
         ({"device_id": "a/b"}, "DeviceConfig.device_id: got 'a/b'"),
+        ({"device_id": "a/b"}, "device.json: DeviceConfig"),
+        ({"source": "ftp://models.example/canary"}, "source is ftp://models.example/canary; expected a folder, or http:// or https://"),
+        ({"health": "gs://reports"}, "health is gs://reports"),
         ({"state": "root.json"}, "root.json"),
     ],
 )
@@ -230,7 +233,11 @@ def test_a_wrong_command_line_is_status_1_since_2_means_a_failed_model(fleet) ->
     device.command()
     (device.folder / "device.json").write_text("{")
     done = subprocess.run([device_python(), "-m", "tfx_edge.device", str(device.folder / "device.json")], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.startswith("error: DeviceConfig: ") and len(done.stderr.splitlines()) == 1
+    assert (
+        done.returncode == 1
+        and done.stderr.startswith(f"error: {device.folder / 'device.json'}: DeviceConfig: ")
+        and len(done.stderr.splitlines()) == 1
+    )
 
 
 def test_status_says_what_runs(fleet) -> None:

@@ -20,6 +20,14 @@ def test_what_a_release_waits_for_stands_in_one_line():
     assert judged(hours=21.5, healthy=0).text == "needs 2.5 hours more, 2 more healthy devices"
 
 
+def test_a_release_that_waits_for_reports_of_which_none_can_count_says_so():
+    deaf = POLICY.model_copy(update={"fleet_keys": ()})
+    assert (
+        judged(policy=deaf, healthy=0).text == "needs 2 more healthy devices; no device's report counts, since the policy has no fleet_keys"
+    )
+    assert judged(policy=deaf, hours=20).text == "needs 4.0 hours more"
+
+
 def test_a_step_is_served_at_its_bounds():
     assert judged(hours=24, healthy=2).action == "grow"
     assert judged(healthy=9, failed=1).action == "grow", "10 % is allowed"

@@ -7,7 +7,7 @@ from release_channels import START, Fleet
 from tfx_edge.release.health import Counts
 from tfx_edge.release.rules import Judgement, judge
 from tfx_edge.release.tick import tick
-from tfx_edge.schemas import BundleFile, ChannelPolicy, DeviceInfo, EmergencyStop, HealthRule, Release, RolloutStep
+from tfx_edge.schemas import BundleFile, ChannelPolicy, DeviceInfo, EmergencyStop, HealthRule, PublicKey, Release, RolloutStep
 
 RULE = HealthRule(min_age_hours=24, min_healthy_devices=2, max_failure_rate=0.1)
 STEPS = (RolloutStep(share=0.25, go_on=RULE), RolloutStep(share=1, go_on=RULE))
@@ -19,6 +19,8 @@ POLICIES = {
     "stable": ChannelPolicy(emergency_stop=STOP),
 }
 NAMES = tuple(POLICIES)
+HEARD = POLICY.model_copy(update={"fleet_keys": (PublicKey(public="0" * 64),)})
+"""With a key that vouches for devices, as `create` adds one."""
 
 FILES = tuple(BundleFile(path=path, digest="0" * 64, size_bytes=1) for path in ("tflite", "edge/manifest.json", "edge/golden.npz"))
 RELEASE = Release(number=3, bundle="a" * 64, files=FILES, share=0.25, published=START, share_since=START)
@@ -30,7 +32,7 @@ def release(**changes) -> Release:
 
 
 def judged(
-    one: Release = RELEASE, policy: ChannelPolicy = POLICY, hours: float = 25.0, healthy: int = 2, failed: int = 0, **options
+    one: Release = RELEASE, policy: ChannelPolicy = HEARD, hours: float = 25.0, healthy: int = 2, failed: int = 0, **options
 ) -> Judgement:
     """What the policy says some hours after the release got its share."""
     return judge(one, policy, Counts(healthy, failed), START + timedelta(hours=hours), **options)
