@@ -36,12 +36,16 @@ class TickAction:
             the channel couldn't be handled.
         text: one line.
         release: its number; None where the action concerns none.
+        destination: promote: the channel that it is handed on to.
+        new_release: promote: its number there; stop: that of the release that brings the model before it, None where there is none.
     """
 
     channel: str
     action: str
     text: str
     release: int | None = None
+    destination: str | None = None
+    new_release: int | None = None
 
 
 def tick(
@@ -123,7 +127,8 @@ def _stop(storage: Storage, name: str, reasons: Mapping[str, str], keyring: Keyr
             if one.back is None
             else f"back to the model before it, as release {one.back.number}"
         )
-        yield TickAction(name, "stop", f"{reasons[one.release.bundle]}; {then}", one.release.number)
+        back = one.back.number if one.back else None
+        yield TickAction(name, "stop", f"{reasons[one.release.bundle]}; {then}", one.release.number, new_release=back)
 
 
 def _go_on(
@@ -144,7 +149,8 @@ def _go_on(
             if not done and can_sign("targets", following.root.signed, keyring):
                 made = hand_on(channel, release, following.name, keyring, reason=judgement.text, who=who, now=now)
                 if made.changed:
-                    yield TickAction(name, "promote", f"{judgement.text}, as release {made.release.number} there", release.number)
+                    text = f"{judgement.text}, as release {made.release.number} there"
+                    yield TickAction(name, "promote", text, release.number, following.name, made.release.number)
 
 
 def _grow(storage: Storage, name: str, release: Release, judgement: Judgement, keyring: Keyring, who: str, now: datetime) -> None:

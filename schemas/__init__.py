@@ -44,6 +44,7 @@ from tfx_edge.schemas.kubeflow import (
 from tfx_edge.schemas.lineage import RunInfo, Toolchain
 from tfx_edge.schemas.low_rank import EnergyRank, LayerFactorization, LowRankConfig, LowRankReport, MacBudget
 from tfx_edge.schemas.model_metadata import AssociatedFile, ModelMetadata, Normalization, TensorMetadata
+from tfx_edge.schemas.notify import Notification, NotifierConfig, PythonHook, Webhook
 from tfx_edge.schemas.operators import LayerOperators, OperatorCost, OperatorsReport, OperatorTotals, SourceLayer
 from tfx_edge.schemas.optimizers import Adam, AdamW, ConstantRate, CosineRate, ExponentialRate, GradientClipping, RmsProp, Sgd, StepRate
 from tfx_edge.schemas.package_run import PackageRun, RecordedArtifact, TaskRecord
@@ -177,6 +178,8 @@ __all__ = [
     "ModelMetadata",
     "NonFiniteCounts",
     "Normalization",
+    "Notification",
+    "NotifierConfig",
     "OneOf",
     "OpPlacement",
     "OpRule",
@@ -199,6 +202,7 @@ __all__ = [
     "Provenance",
     "PruningConfig",
     "PublicKey",
+    "PythonHook",
     "QatConfig",
     "QatLayer",
     "QatReport",
@@ -264,6 +268,7 @@ __all__ = [
     "ValueMoments",
     "Verdict",
     "Volume",
+    "Webhook",
     "Window",
     "XnnpackLatency",
 ]

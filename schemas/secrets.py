@@ -12,6 +12,16 @@ _VALUE = re.compile(
 )
 
 
+def looks_secret(name: str) -> bool:
+    """Whether a setting of this name holds a secret, and not just where one is.
+
+    >>> from tfx_edge.schemas.secrets import looks_secret
+    >>> looks_secret("API_TOKEN"), looks_secret("API_TOKEN_FILE"), looks_secret("max_tokens")
+    (True, False, False)
+    """
+    return _NAME.search(name) is not None
+
+
 def refuse_secret(name: str, value: str, instead: str) -> None:
     """Refuses a setting that is a secret by its name or by its look.
 
@@ -30,7 +40,7 @@ def refuse_secret(name: str, value: str, instead: str) -> None:
     ...
     ValueError: 'DB_PASSWORD' looks like a secret, and everybody who sees the pipeline could read it; give it by reference, in secret_env
     """
-    if value and (_NAME.search(name) or _VALUE.search(value)):
+    if value and (looks_secret(name) or _VALUE.search(value)):
         raise ValueError(
             f"{name!r} looks like a secret, and everybody who sees the pipeline could read it; give it by reference, in {instead}"
         )

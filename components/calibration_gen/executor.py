@@ -25,6 +25,7 @@ from tfx_edge.components.calibration_gen.sample import Draw, Outcome, Short
 from tfx_edge.components.calibration_gen.sampling import sample
 from tfx_edge.components.calibration_gen.summary import summarize
 from tfx_edge.components.documents import read_bytes, write_bytes
+from tfx_edge.components.observed import observed
 from tfx_edge.schemas import CalibrationConfig, CalibrationSummary, EdgeError
 
 _ATTEMPTS = 8  # at a sample without records of held-out splits; each draws twice as many as it needs
@@ -34,6 +35,7 @@ _HELD_OUT = "eval"  # where the config names no split
 class Executor(BaseBeamExecutor):
     """Executes CalibrationGen."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Samples a split of `examples` into `calibration_data`.
 

@@ -7,6 +7,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from tfx_edge.components import keys
 from tfx_edge.components.keras_step import Artifacts, run_step
+from tfx_edge.components.observed import observed
 from tfx_edge.optimize.clustering import cluster
 from tfx_edge.schemas import ClusteringConfig
 
@@ -16,6 +17,7 @@ REPORT = "clusters.json"
 class Executor(BaseExecutor):
     """Executes Clusterer."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Clusters `float_model` while fine-tuning it on `examples`; see `run_step`."""
         config = ClusteringConfig.from_json(exec_properties[keys.CONFIG])

@@ -19,6 +19,7 @@ from tfx_edge.components.compression_tuner.trial_store import open_store
 from tfx_edge.components.documents import write_document
 from tfx_edge.components.keras_metrics import make_metric, output_name
 from tfx_edge.components.keras_step import Artifacts, read_step
+from tfx_edge.components.observed import observed
 from tfx_edge.litert.inspect import digest
 from tfx_edge.schemas import QuantizationConfig, SearchConfig, Techniques, TrialResult
 
@@ -29,6 +30,7 @@ _NOTHING = Techniques(quantization=QuantizationConfig(scheme="float32"))
 class Executor(BaseExecutor):
     """Executes CompressionTuner."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Searches, and writes what the best trial made.
 

@@ -7,6 +7,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from tfx_edge.components import keys
 from tfx_edge.components.keras_step import Artifacts, run_step
+from tfx_edge.components.observed import observed
 from tfx_edge.optimize.distillation import distill
 from tfx_edge.schemas import DistillationConfig
 
@@ -16,6 +17,7 @@ REPORT = "distillation.json"
 class Executor(BaseExecutor):
     """Executes Distiller."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Teaches a student of `float_model` on `examples`; see `run_step`."""
         config = DistillationConfig.from_json(exec_properties[keys.CONFIG])

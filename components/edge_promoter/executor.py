@@ -15,11 +15,13 @@ from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.edge_promoter.bundle_files import read_edge_model
 from tfx_edge.components.edge_promoter.channels import create_missing, keyring_of, storage_of
 from tfx_edge.components.edge_promoter.provenance import provenance_of
+from tfx_edge.components.observed import observed
 from tfx_edge.release.bom import bill_of_materials
 from tfx_edge.release.bundle import BOM, Bundle
 from tfx_edge.release.channel import utc_now
 from tfx_edge.release.judged import check_judged
 from tfx_edge.release.publish import publish
+from tfx_edge.release.told import tell_promoted
 from tfx_edge.schemas import EdgeError, GateReport, PromotionConfig, Provenance
 from tfx_edge.schemas.release import MODEL
 
@@ -27,6 +29,7 @@ from tfx_edge.schemas.release import MODEL
 class Executor(Pusher):
     """Publishes what is blessed. A model that isn't is a result, not a failure, as with a Pusher."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Publishes one model.
 
@@ -62,6 +65,7 @@ class Executor(Pusher):
         logging.info("%s: release %d %s", storage.describe(config.channel), published.release.number, state)
         write_bytes(f"{pushed.uri}/{FLATBUFFER}", bundle.files[MODEL])
         self._MarkPushed(pushed, storage.describe(config.channel), str(published.release.number))
+        tell_promoted(published)
 
 
 def _refusal(input_dict: dict[str, list[Artifact]], model: Artifact) -> str | None:

@@ -14,7 +14,9 @@ from tfx_edge.components.documents import read_bytes, write_document
 from tfx_edge.components.edge_model_files import FLATBUFFER, edge_digests
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.edge_validator.gate import Evidence, judge, with_raw_examples
+from tfx_edge.components.edge_validator.told import tell_verdict
 from tfx_edge.components.examples import split_sources, transformed_schema
+from tfx_edge.components.observed import observed
 from tfx_edge.schemas import EdgeError, GateConfig, Manifest
 from tfx_edge.schemas.release import MANIFEST
 
@@ -22,6 +24,7 @@ from tfx_edge.schemas.release import MANIFEST
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Runs the gate; a model that doesn't pass is a result, not a failure."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Judges one candidate.
 
@@ -61,6 +64,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         report_artifact.set_string_custom_property("current_model", model.uri)  # as blessings have it
         blessing = artifact_utils.get_single_instance(output_dict[keys.BLESSING])
         write_blessing(blessing, report.blessed, model, baseline, deciding_component(exec_properties, self._context))
+        tell_verdict(report, model.uri)
 
 
 def _manifest(model: Artifact) -> Manifest | None:

@@ -7,6 +7,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from tfx_edge.components import keys
 from tfx_edge.components.keras_step import Artifacts, run_step
+from tfx_edge.components.observed import observed
 from tfx_edge.optimize.low_rank import factorize
 from tfx_edge.schemas import LowRankConfig
 
@@ -16,6 +17,7 @@ REPORT = "low_rank.json"
 class Executor(BaseExecutor):
     """Executes LowRankFactorizer."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Factorizes layers of `float_model` and fine-tunes it on `examples`; see `run_step`."""
         config = LowRankConfig.from_json(exec_properties[keys.CONFIG])

@@ -10,6 +10,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import io_utils, path_utils
 
 from tfx_edge.components import keys
+from tfx_edge.components.observed import observed
 from tfx_edge.optimize.float_model import load_float_model
 from tfx_edge.schemas import EdgeError
 
@@ -19,6 +20,7 @@ PATH = "path"
 class Executor(BaseExecutor):
     """Executes ModelImporter."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Loads the file at `path` and writes the Keras 2 model in it.
 

@@ -12,6 +12,7 @@ from tfx_edge.components import keys
 from tfx_edge.components.documents import read_bytes, write_document
 from tfx_edge.components.edge_validator.blessing import deciding_component, write_blessing
 from tfx_edge.components.model_selector.selection import Candidate, select
+from tfx_edge.components.observed import observed
 from tfx_edge.schemas import EdgeError, GateReport, SelectionConfig
 
 REPORT = "selection.json"
@@ -20,6 +21,7 @@ REPORT = "selection.json"
 class Executor(BaseExecutor):
     """Executes ModelSelector."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Chooses and copies.
 

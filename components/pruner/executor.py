@@ -7,6 +7,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from tfx_edge.components import keys
 from tfx_edge.components.keras_step import Artifacts, run_step
+from tfx_edge.components.observed import observed
 from tfx_edge.optimize.pruning import prune
 from tfx_edge.schemas import FilterReport, Filters, PruningConfig
 
@@ -16,6 +17,7 @@ SPARSITY, FILTERS = "sparsity.json", "filters.json"
 class Executor(BaseExecutor):
     """Executes Pruner."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Prunes `float_model` while fine-tuning it on `examples`; see `run_step`."""
         config = PruningConfig.from_json(exec_properties[keys.CONFIG])

@@ -17,6 +17,7 @@ from tfx_edge.components.calibration_data import Calibration, read_calibration
 from tfx_edge.components.documents import read_bytes, write_bytes
 from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.keras_step import Artifacts
+from tfx_edge.components.observed import observed
 from tfx_edge.components.quantizer.evaluation import held_out, make_evaluator
 from tfx_edge.components.quantizer.preparation import prepare_model
 from tfx_edge.components.quantizer.ranges import CollectStatistics
@@ -33,6 +34,7 @@ _COMPARED = 64  # examples on which a rewritten model is compared with the one t
 class Executor(BaseBeamExecutor):
     """Executes Quantizer."""
 
+    @observed
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Plans the quantization of `float_model` from the ranges over `calibration_data`, and hands the model on; or trains it.
 

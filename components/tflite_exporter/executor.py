@@ -12,6 +12,7 @@ from tfx_edge.components.documents import write_bytes, write_chunks, write_docum
 from tfx_edge.components.edge_model_files import FLATBUFFER
 from tfx_edge.components.float_flatbuffers import convert_models
 from tfx_edge.components.lineage import folder_digest, run_info, toolchain
+from tfx_edge.components.observed import observed
 from tfx_edge.components.raw_features import with_preprocessing
 from tfx_edge.components.tflite_exporter.bundle import make_bundle
 from tfx_edge.components.tflite_exporter.manifest import build_manifest, labelled_output
@@ -27,6 +28,7 @@ from tfx_edge.schemas.release import MANIFEST
 class Executor(BaseExecutor):
     """Executes TFLiteExporter."""
 
+    @observed
     def Do(self, input_dict: dict[str, list[Artifact]], output_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> None:
         """Exports `float_model` as `quantization_plan` says.
 

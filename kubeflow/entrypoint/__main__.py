@@ -8,6 +8,7 @@ import traceback
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 from tfx_edge.kubeflow.entrypoint.light_imports import lighten
+from tfx_edge.observability import log_as_asked
 from tfx_edge.schemas import EdgeError
 
 
@@ -21,6 +22,7 @@ def main(arguments: list[str]) -> int:
         from absl import logging
 
         logging.set_verbosity(logging.INFO)
+        log_as_asked()
         from tfx_edge.kubeflow.entrypoint.run import run
 
         run(task)

@@ -13,7 +13,8 @@ from typing import Any
 
 from tfx_edge.kubeflow.entrypoint.parameters import as_declared
 from tfx_edge.kubeflow.entrypoint.task import Task, renamed
-from tfx_edge.schemas import EdgeError
+from tfx_edge.observability import running
+from tfx_edge.schemas import EdgeError, RunInfo
 
 
 def run(task: Task) -> None:
@@ -119,7 +120,8 @@ def _execute(task: Task, executor_input: Any) -> dict[str, Any]:
         if isinstance(artifact, ValueArtifact):
             artifact.read()
     executor = _executor(task, executor_input)
-    executor.Do(inputs, outputs, as_declared(executor, properties))
+    with running(RunInfo(pipeline=task.pipeline or None, run_id=task.run_id, component=task.component or None)):
+        executor.Do(inputs, outputs, as_declared(executor, properties))
     for artifacts in outputs.values():
         for artifact in artifacts:
             artifact.set_string_custom_property(artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY, tfx_version)
@@ -142,6 +144,7 @@ def _executor(task: Task, executor_input: Any) -> Any:
     shared = {
         "unique_id": os.path.basename(os.path.dirname(file)),
         "tmp_dir": _scratch(file),
+        "pipeline_run_id": task.run_id,
         "pipeline_info": pipeline_pb2.PipelineInfo(id=task.pipeline),
         "pipeline_node": pipeline_pb2.PipelineNode(node_info=pipeline_pb2.NodeInfo(id=task.component)),
     }

@@ -4,7 +4,7 @@ import argparse
 import copy
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -32,6 +32,7 @@ class Task:
         beam: arguments for Beam.
         pipeline: the pipeline's name.
         component: the component's id.
+        run_id: the run's, as KFP counts; None where the artifacts' addresses don't tell.
     """
 
     executor: str
@@ -43,6 +44,7 @@ class Task:
     beam: tuple[str, ...]
     pipeline: str = ""
     component: str = ""
+    run_id: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,7 +79,19 @@ def read_task(arguments: Sequence[str]) -> Task:
         beam=tuple(beam),
         pipeline=known.pipeline,
         component=known.component,
+        run_id=_run_id(remote.values(), known.pipeline),
     )
+
+
+def _run_id(addresses: Iterable[str], pipeline: str) -> str | None:
+    """KFP tells a container nothing of its run, but the address of an output is ROOT/PIPELINE/RUN/TASK/EXECUTION/KEY; before KFP 2.5
+    without EXECUTION. An input's may be of another run, but outputs come last.
+    """
+    for parts in (address.split("/") for address in reversed(tuple(addresses))):
+        for place in (-5, -4):
+            if pipeline and len(parts) >= -place and parts[place] == pipeline:
+                return parts[place + 1]
+    return None
 
 
 def prepared(

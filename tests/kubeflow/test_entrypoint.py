@@ -286,3 +286,36 @@ def test_the_module_ends_with_one_clear_line_and_imports_neither_tfx_nor_tensorf
     lines = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert done.returncode == 1 and len(lines) == 1 and lines[0].startswith("error: entry point: ")
     assert not any(f"| {name}\n" in done.stderr.replace("  ", "") for name in ("tensorflow", "tfx", "kfp"))
+
+
+def test_log_lines_of_any_component_name_pipeline_run_and_component_as_json(mount: Path) -> None:
+    model = {"name": "model", "type": {"schemaTitle": "tfx.Model"}, "uri": "minio://bucket/root/digits/run-12/say/0f0f/model"}
+    message = {
+        "inputs": {"parameterValues": {}},
+        "outputs": {"artifacts": {"model": {"artifacts": [model]}}, "outputFile": str(mount / "executor_output.json")},
+    }
+    arguments = launched("entrypoint_executors.Talk", {"inputs": {}, "outputs": {"model": "tfx.Model"}}, message)
+    command = [sys.executable, "-m", "tfx_edge.kubeflow.entrypoint", "--pipeline=digits", "--component=Talker", *arguments]
+    environment = {**os.environ, "PYTHONPATH": f"{SUPPORT}:{os.environ.get('PYTHONPATH', '')}", "TFX_EDGE_LOG": "json"}
+    done = subprocess.run(command, cwd=mount, env=environment, capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    said = {line["message"]: line for line in lines if line["message"].startswith("said by")}
+    assert set(said) == {"said by absl", "said by logging", "said by the Trainer's user in a thread"}
+    for line in said.values():
+        assert (line["pipeline"], line["run_id"], line["component"]) == ("digits", "run-12", "Talker")
+
+
+@pytest.mark.parametrize(
+    ("address", "run_id"),
+    [
+        ("minio://bucket/digits/root/digits/run-1/say/0f0f/model", "run-1"),
+        ("s3://bucket/digits/run-1/say/model", "run-1"),
+        ("/somewhere/else/of/digits", None),
+        ("gs://digits/model", None),
+    ],
+)
+def test_the_runs_id_is_read_from_the_outputs_addresses(mount: Path, address: str, run_id: str | None) -> None:
+    model = {"name": "model", "type": {"schemaTitle": "tfx.Model"}, "uri": address}
+    message = {"inputs": {}, "outputs": {"artifacts": {"model": {"artifacts": [model]}}, "outputFile": str(mount / "o.json")}}
+    arguments = launched("entrypoint_executors.Talk", {"inputs": {}, "outputs": {"model": "tfx.Model"}}, message)
+    assert read_task(["--pipeline=digits", *arguments]).run_id == run_id

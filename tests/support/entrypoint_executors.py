@@ -1,10 +1,13 @@
 """Executors for the entry point to run."""
 
+import logging
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional  # noqa: UP035 - what TFX takes in annotations
 
+from absl import logging as absl_logging
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.components.base.base_executor import BaseExecutor
@@ -48,6 +51,17 @@ class Hang(BaseExecutor):
             print("halfway", flush=True)  # noqa: T201 - what the test waits for
             time.sleep(600)
         Path(model.uri, "second").write_text("x")
+
+
+class Talk(BaseExecutor):
+    """Logs in all the ways that components do."""
+
+    def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:
+        absl_logging.info("said by absl")
+        logging.info("said by logging")
+        thread = threading.Thread(target=logging.info, args=("said by the Trainer's user in a thread",))
+        thread.start()
+        thread.join()
 
 
 class Leave(BaseExecutor):
