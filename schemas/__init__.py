@@ -19,6 +19,15 @@ from tfx_edge.schemas.clustering import ClusteredLayer, ClusteringConfig, Cluste
 from tfx_edge.schemas.config import Config
 from tfx_edge.schemas.conversion import ConversionConfig
 from tfx_edge.schemas.corrections import AdaRound, BiasCorrection, CorrectedLayer, CrossLayerEqualization
+from tfx_edge.schemas.decisions import (
+    ConfusionMatrix,
+    Disagreement,
+    ExampleFeature,
+    ExampleImage,
+    OutputDecisions,
+    OutputValue,
+    PairedDecisions,
+)
 from tfx_edge.schemas.description import FlatbufferDescription
 from tfx_edge.schemas.device import DeviceConfig, DeviceState, DeviceStatus, Verdict
 from tfx_edge.schemas.distillation import DistillationConfig, DistillationReport, FeatureMatch, MatchedLayers, ScaledStudent
@@ -69,6 +78,7 @@ from tfx_edge.schemas.qat import QatConfig, QatLayer, QatReport
 from tfx_edge.schemas.quantization import FloatOp, QuantizationConfig, QuantizationPlan
 from tfx_edge.schemas.ranges import RangeConfig, RangeRule, TensorRange, TensorRanges
 from tfx_edge.schemas.release import BundleFile, Cohort, DeviceInfo, Release, ReleaseIndex
+from tfx_edge.schemas.run_report import JudgedModel, LineageArtifact, LineageStep, PastRun, RunReport
 from tfx_edge.schemas.schedules import Schedule, Schedules, Window
 from tfx_edge.schemas.schemes import SchemeRule
 from tfx_edge.schemas.search import Between, OneOf, SearchConfig, SearchReport, TrialResult
@@ -115,6 +125,7 @@ __all__ = [
     "ComponentConfig",
     "Config",
     "ConfigError",
+    "ConfusionMatrix",
     "ConstantRate",
     "ConstantSparsity",
     "ConversionConfig",
@@ -128,6 +139,7 @@ __all__ = [
     "DeviceState",
     "DeviceStatus",
     "DirectBeam",
+    "Disagreement",
     "DistillationConfig",
     "DistillationReport",
     "DriftLimit",
@@ -138,6 +150,8 @@ __all__ = [
     "EnergyRank",
     "Enrolment",
     "Evaluation",
+    "ExampleFeature",
+    "ExampleImage",
     "ExponentialRate",
     "ExportConfig",
     "FeatureMatch",
@@ -154,6 +168,7 @@ __all__ = [
     "HealthRule",
     "ImageAugmentation",
     "Interval",
+    "JudgedModel",
     "KeyReference",
     "Keyring",
     "KubeflowConfig",
@@ -166,6 +181,8 @@ __all__ = [
     "LayerSparsity",
     "LeftLayer",
     "Lifetimes",
+    "LineageArtifact",
+    "LineageStep",
     "LogEntry",
     "LowRankConfig",
     "LowRankReport",
@@ -187,12 +204,16 @@ __all__ = [
     "OperatorCost",
     "OperatorTotals",
     "OperatorsReport",
+    "OutputDecisions",
     "OutputDrift",
+    "OutputValue",
     "OverlapCounts",
     "PackageRun",
+    "PairedDecisions",
     "PairedMean",
     "PairedStatistics",
     "Parameter",
+    "PastRun",
     "Phase",
     "PolynomialDecay",
     "PortableBeam",
@@ -223,6 +244,7 @@ __all__ = [
     "RoleStatus",
     "RolloutStep",
     "RunInfo",
+    "RunReport",
     "ScaledStudent",
     "Schedule",
     "Schedules",

@@ -84,6 +84,12 @@ class GateConfig(Config):
     layer_examples: int = Field(
         default=32, ge=0, le=64, description="Examples for the report's table of errors by operator; 0 leaves the table out."
     )
+    worst_examples: int = Field(
+        default=16,
+        ge=0,
+        le=16,
+        description="Examples of each output on which the models differ most, kept in decisions.json with their features; 0 keeps none.",
+    )
     budget: Budget = Field(default=Budget(), description="What the candidate must not exceed.")
     targets: tuple[Target, ...] = Field(default=(), description="Devices that must be able to run the candidate.")
     signature: str | None = Field(

@@ -17,12 +17,14 @@ from tfx_bsl.tfxio import tensor_adapter, tfxio
 
 from tfx_edge.components.beam_errors import clean_errors
 from tfx_edge.components.documents import read_bytes
+from tfx_edge.components.edge_validator.decisions import deciding
 from tfx_edge.components.edge_validator.eval_config import BASELINE, CANDIDATE, eval_config
 from tfx_edge.components.edge_validator.extractor import predict_extractor
 from tfx_edge.components.edge_validator.model_pair import Models
 from tfx_edge.components.edge_validator.preprocessing import preprocessing_extractors
 from tfx_edge.components.edge_validator.raw_examples import TransformedSource
 from tfx_edge.components.edge_validator.sample import parse_sample, sampling
+from tfx_edge.components.edge_validator.statistics.compare import STAGE as COMPARED
 from tfx_edge.components.edge_validator.statistics.compare import comparing
 from tfx_edge.components.edge_validator.tfma_fixes import fix_combiners
 from tfx_edge.components.examples import dense_features
@@ -141,6 +143,7 @@ def _build(
     )
     extractors = [features, *preprocessing_extractors(models.baseline, config.preprocessing_function_names), *others]
     extractors = comparing(extractors, predict.stage_name, config.thresholds, tfma_config.slicing_specs, output)
+    extractors = deciding(extractors, COMPARED, config.worst_examples, config.label_features, output)
     if sample:
         extractors = sampling(extractors, predict.stage_name, sample, f"{output}/{_SAMPLE}")
     _ = checked | tfma.ExtractEvaluateAndWriteResults(

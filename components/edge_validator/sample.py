@@ -61,12 +61,13 @@ class _WriteSample(beam.PTransform):
 def _rank(extracts: Mapping[str, Any], size: int) -> Iterator[_Ranked]:
     features = dict(sorted(model_features(extracts).items()))
     count = len(next(iter(features.values()), ()))
-    hashes = [_hash({name: values[i] for name, values in features.items()}) for i in range(count)]
+    hashes = [example_digest({name: values[i] for name, values in features.items()}) for i in range(count)]
     lowest = sorted(range(count), key=hashes.__getitem__)[:size]
     yield [(hashes[i], {name: values[i] for name, values in features.items()}) for i in lowest]
 
 
-def _hash(row: Mapping[str, Any]) -> bytes:
+def example_digest(row: Mapping[str, Any]) -> bytes:
+    """16 bytes that tell one example's features, in the order of the mapping, from another's."""
     digest = hashlib.blake2b(digest_size=16)
     for value in row.values():
         array = np.asarray(value)

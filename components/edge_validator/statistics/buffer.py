@@ -67,11 +67,11 @@ class LabelCheck:
         Raises:
             EdgeError: a label or a weight makes no sense.
         """
-        columns = dict(_columns(extracts))
+        columns = dict(batch_columns(extracts))
         if (_WEIGHTS, None) in columns:
             check_weights(columns[_WEIGHTS, None])
         for metric, is_mean in self._metrics:
-            labels, predictions = _of_output(columns, _LABELS, metric.output), columns.get((BASELINE, metric.output))
+            labels, predictions = of_output(columns, LABELS, metric.output), columns.get((BASELINE, metric.output))
             if labels is not None and predictions is not None:
                 check_labels(metric, labels, predictions, is_mean)
 
@@ -93,7 +93,7 @@ class Buffer:
 
     def add(self, extracts: Mapping[str, Any]) -> Iterator[tuple[slicer_lib.SliceKeyType, Partial]]:
         """Takes a batch with features, labels and both models' predictions; gives what is ready by now."""
-        columns = dict(_columns(extracts))
+        columns = dict(batch_columns(extracts))
         if self._columns and _shapes(columns) != _shapes(self._columns[-1]):
             yield from self.flush()
         count = len(columns[next(key for key in columns if key[0] == BASELINE)])
@@ -113,7 +113,7 @@ class Buffer:
             self._clear()
             means = self._means(columns)
             drift = {
-                output: BatchDrift(columns[BASELINE, output], columns[CANDIDATE, output], _of_output(columns, _LABELS, output))
+                output: BatchDrift(columns[BASELINE, output], columns[CANDIDATE, output], of_output(columns, LABELS, output))
                 for model, output in columns
                 if model == BASELINE
             }
@@ -159,7 +159,7 @@ class Buffer:
 
 _Column = tuple[str, str | None]
 _Values = tuple[NDArray[np.float64], NDArray[np.float64]]
-_LABELS, _WEIGHTS = constants.LABELS_KEY, constants.EXAMPLE_WEIGHTS_KEY
+LABELS, _WEIGHTS = constants.LABELS_KEY, constants.EXAMPLE_WEIGHTS_KEY
 
 
 def _function(metric: Metric) -> PerExample | None:
@@ -168,12 +168,12 @@ def _function(metric: Metric) -> PerExample | None:
     return per_example(metric.metric, metric.config, metric.class_id)
 
 
-def _columns(extracts: Mapping[str, Any]) -> Iterator[tuple[_Column, NDArray[Any]]]:
-    """Arrays of a batch by model or kind, and output; labels and weights are those that TFMA gives the candidate."""
+def batch_columns(extracts: Mapping[str, Any]) -> Iterator[tuple[_Column, NDArray[Any]]]:
+    """Arrays of a batch of TFMA's extracts by model or kind, and output; labels and weights are those that TFMA gives the candidate."""
     for model in (BASELINE, CANDIDATE):
         for output, values in _by_output(extracts[constants.PREDICTIONS_KEY][model]):
             yield (model, output), np.asarray(values)
-    for kind in (_LABELS, _WEIGHTS):
+    for kind in (LABELS, _WEIGHTS):
         of_model = extracts.get(kind)
         if isinstance(of_model, Mapping):
             of_model = of_model.get(CANDIDATE)
@@ -190,12 +190,13 @@ def _shapes(columns: Mapping[_Column, NDArray[Any]]) -> dict[_Column, tuple[int,
     return {key: array.shape[1:] for key, array in columns.items()}
 
 
-def _of_output(columns: Mapping[_Column, NDArray[Any]], kind: str, output: str | None) -> NDArray[Any] | None:
+def of_output(columns: Mapping[_Column, NDArray[Any]], kind: str, output: str | None) -> NDArray[Any] | None:
+    """What a batch has of a kind for an output: its own, or the only one there is."""
     return columns.get((kind, output), columns.get((kind, None)))
 
 
 def _values(function: PerExample, columns: Mapping[_Column, NDArray[Any]], output: str | None) -> _Values | None:
-    labels = _of_output(columns, _LABELS, output)
+    labels = of_output(columns, LABELS, output)
     if labels is None or (BASELINE, output) not in columns:
         return None
     try:

@@ -51,7 +51,7 @@ class Evidence:
         )
 
 
-_RULES: tuple[FlipRule, ...] = ("argmax", "above 0.5", "above 0", "values")
+RULES: tuple[FlipRule, ...] = ("argmax", "above 0.5", "above 0", "values")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,14 @@ class Drift:
 
 
 class BatchDrift:
-    """One output of a batch, example by example."""
+    """One output of a batch, example by example.
+
+    Attributes:
+        evidence: what tells the rule of a flip.
+        flips: `[n, 4]`, whether an example flips by each of the rules of `RULES`.
+        errors: `[n, 4]`, sum and largest of the absolute errors, sum of baseline² and of the squared errors; 0 where predictions
+            aren't real numbers.
+    """
 
     def __init__(self, baseline: NDArray[Any], candidate: NDArray[Any], labels: NDArray[Any] | None) -> None:
         """Compares.
@@ -92,30 +99,30 @@ class BatchDrift:
         """
         b, c = rows(baseline), rows(candidate)
         real = b.dtype.kind == "f" and c.dtype.kind == "f"
-        self._evidence = _evidence(b, c, None if labels is None else rows(labels), real)
+        self.evidence = _evidence(b, c, None if labels is None else rows(labels), real)
         self._size = b[0].size
-        self._flips = _flips(b, c, real)
-        self._errors = np.zeros((len(b), 4))
+        self.flips = _flips(b, c, real)
+        self.errors = np.zeros((len(b), 4))
         if real:
             signal = b.reshape(len(b), -1).astype(np.float64)
             error = np.abs(c.reshape(len(c), -1).astype(np.float64) - signal)
-            self._errors = np.stack([error.sum(1), error.max(1), (signal**2).sum(1), (error**2).sum(1)], axis=1)
+            self.errors = np.stack([error.sum(1), error.max(1), (signal**2).sum(1), (error**2).sum(1)], axis=1)
 
     def over(self, examples: NDArray[np.int64]) -> Drift:
         """The drift over some of the examples, by position."""
         if not len(examples):
-            return Drift(evidence=self._evidence)
-        errors = self._errors[examples]
+            return Drift(evidence=self.evidence)
+        errors = self.errors[examples]
         error, _, signal, noise = errors.sum(axis=0).tolist()
         return Drift(
             examples=len(examples),
             values=len(examples) * self._size,
-            flips=tuple(self._flips[examples].sum(axis=0).tolist()),
+            flips=tuple(self.flips[examples].sum(axis=0).tolist()),
             error=error,
             worst=float(errors[:, 1].max()),
             signal=signal,
             noise=noise,
-            evidence=self._evidence,
+            evidence=self.evidence,
         )
 
 
@@ -144,7 +151,7 @@ def drift_document(output: str | None, drift: Drift, evidence: Evidence) -> Outp
         output=output,
         examples=drift.examples,
         flip_rule=rule,
-        flips=None if rule is None else drift.flips[_RULES.index(rule)],
+        flips=None if rule is None else drift.flips[RULES.index(rule)],
         mean_abs_error=drift.error / drift.values if evidence.real and drift.values else None,
         worst_abs_error=drift.worst if evidence.real and drift.values else None,
         sqnr_db=sqnr_db(drift.signal, drift.noise),
