@@ -15,6 +15,7 @@ demo: setup ## the main job: digits from raw records to a blessed int8 model tha
 
 # Reordered, the files of one long test each would come last, and one process wait for the other.
 test: lint ## lint and all tests
+	@tests/browser.sh
 	.venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 quick: lint ## lint and the unit tests of what changed since main

@@ -17,6 +17,7 @@ _COMMANDS = {
     "doctor": "Look at what this machine can do, and say what to mend.",
     "inspect": "Show what a .tflite file is made of.",
     "quantize": "Make an edge model of a SavedModel, without a pipeline.",
+    "report": "Write a run's verdict and all that led to it as one HTML file.",
     "run-package": "Run a compiled package without a cluster, in containers or as local processes.",
     "schedule": "Keep the recurring runs of a Kubeflow Pipelines server in step with a file.",
     "selftest": "Compare an edge model with its golden vectors.",

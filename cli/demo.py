@@ -12,6 +12,7 @@ import click
 
 from tfx_edge.cli import EXIT_GATE
 from tfx_edge.cli.noise import noise_to
+from tfx_edge.cli.report import write_page
 from tfx_edge.cli.simulated_device import SimulatedDevice
 from tfx_edge.cli.summary import read_summary, render
 from tfx_edge.schemas import EdgeError
@@ -46,7 +47,9 @@ def demo(home: Path) -> None:
         _run(root, terminal)
         summary = read_summary(root / "metadata.db", PIPELINE)
         device = _update_device(root, summary.pushed) if summary.pushed is not None else None
+        page = _write_report(root)
     render(summary, seconds=time.monotonic() - start)
+    click.echo(f"report    {page}")
     if device is None:
         sys.exit(EXIT_GATE)
     for line in device:
@@ -80,6 +83,14 @@ def _update_device(root: Path, channel: Path) -> list[str]:
     said = device.run("update")
     images, labels = read_transformed(latest_outputs(root / "metadata.db", PIPELINE)["Transform", "transformed_examples"].uri, 10)
     return [said, f"sees      {' '.join(map(str, labels))}", f"answers   {' '.join(map(str, device.classify('image', images)))}"]
+
+
+def _write_report(root: Path) -> Path:
+    from tfx_edge.pipelines.run_report import read_run
+
+    page = root / "report.html"
+    write_page(read_run(root / "metadata.db", PIPELINE), page)
+    return page
 
 
 def _run(root: Path, terminal: TextIO) -> None:

@@ -109,8 +109,10 @@ def scatter(rows: Sequence[dict[str, Any]], metric: str, size: str) -> Spec:
         metric: what `value` is.
         size: what `size` is.
     """
-    kinds = {"domain": ["float", "passed", "refused"], "range": [FLOAT, EDGE, BAD]}
-    shapes = {"domain": ["float", "passed", "refused"], "range": ["diamond", "circle", "cross"]}
+    looks = {"float": (FLOAT, "diamond"), "passed": (EDGE, "circle"), "refused": (BAD, "cross")}
+    there = [kind for kind in looks if any(row["kind"] == kind for row in rows)]
+    kinds = {"domain": there, "range": [looks[kind][0] for kind in there]}
+    shapes = {"domain": there, "range": [looks[kind][1] for kind in there]}
     encoding = {
         "x": {"field": "size", "type": "quantitative", "title": f"{size}, kB", "scale": {"zero": False, "nice": True, "padding": 20}},
         "y": {
@@ -210,6 +212,9 @@ def history(rows: Sequence[dict[str, Any]], title: str, models: bool) -> Spec:
         models: float and edge model both.
     """
     color: Spec = {"field": "model", "type": "nominal", "scale": _MODELS, "title": None, **({} if models else {"legend": None})}
+    runs = sorted({row["run"] for row in rows})
+    axis = {"grid": False, "format": "d", "values": runs[:: -(-len(runs) // 12)]}
+    y = {"zero": False, "nice": False, "domain": _around([row["value"] for row in rows])}
     return {
         "width": WIDTH,
         "height": 180,
@@ -219,16 +224,10 @@ def history(rows: Sequence[dict[str, Any]], title: str, models: bool) -> Spec:
                 "field": "run",
                 "type": "quantitative",
                 "title": "run",
-                "scale": {"zero": False, "padding": 12},
-                "axis": {"tickMinStep": 1, "grid": False, "format": "d"},
+                "scale": {"zero": False, "nice": False, "padding": 12},
+                "axis": axis,
             },
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "title": title,
-                "scale": {"zero": False, "padding": 10},
-                "axis": {"grid": True},
-            },
+            "y": {"field": "value", "type": "quantitative", "title": title, "scale": y, "axis": {"grid": True}},
         },
         "layer": [
             {"mark": {"type": "line", "strokeWidth": 1.5, "aria": False}, "encoding": {"color": color}},

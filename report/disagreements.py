@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfx_edge.report import charts
 from tfx_edge.report.images import data_uri
 from tfx_edge.report.numbers import cell, number, shortened, text
-from tfx_edge.report.parts import Card, Cards, Chart, Facts, Part, Section, Table
+from tfx_edge.report.parts import Card, Cards, Cell, Chart, Facts, Part, Section, Table
 from tfx_edge.schemas import ConfusionMatrix, Disagreement, JudgedModel, OutputDecisions
 from tfx_edge.schemas.statistics import FlipRule
 
@@ -109,7 +109,9 @@ def _card(found: Disagreement, names: Sequence[str], rule: FlipRule | None, of: 
     predictions = Table(
         f"Predictions{of}",
         ("class" if by_name else "position", "float", "edge"),
-        tuple((text(names[v.position] if by_name else v.position), cell(v.baseline, 3), cell(v.candidate, 3)) for v in found.predictions),
+        tuple(
+            (text(names[v.position] if by_name else v.position), _predicted(v.baseline), _predicted(v.candidate)) for v in found.predictions
+        ),
         frozenset({1, 2}),
     )
     picture = next((f for f in found.features if f.image is not None), None)
@@ -131,6 +133,11 @@ def _card(found: Disagreement, names: Sequence[str], rule: FlipRule | None, of: 
         predictions=predictions,
         flipped=bool(found.flipped),
     )
+
+
+def _predicted(value: float) -> Cell:
+    """With as many digits for all, so that they stand below each other."""
+    return Cell(f"{value:.3f}", value) if abs(value) < 10_000 else cell(value)
 
 
 def _elements(shape: Sequence[int]) -> int:

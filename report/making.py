@@ -94,13 +94,28 @@ def lineage_section(run: RunReport) -> Section:
         why = run.missing.get("lineage", "this is a gate's report alone, without the run that it comes from.")
         return Section("lineage", "Lineage", absent=(f"Lineage: {why}",))
     by_id = {artifact.id: step.component for step in run.lineage for artifact in step.outputs}
-    rows = []
-    for i, step in enumerate(run.lineage[:_ROWS], start=1):
-        reads = ", ".join(f"{a.key} of {by_id[a.id]}" if a.id in by_id else f"{a.key} (#{a.id})" for a in step.inputs)
-        writes = ", ".join(f"{a.key} ({a.type} #{a.id})" for a in step.outputs)
-        seconds = Cell(NOTHING if step.seconds is None else number(step.seconds, 1), step.seconds)
-        rows.append((cell(i, 0), text(step.component), text(step.state.lower()), seconds, text(reads), text(writes)))
-    columns = ("#", "component", "state", "seconds", "reads", "writes")
-    table = Table("Components in the order in which they ran", columns, tuple(rows), frozenset({0, 3}))
-    places = tuple((f"#{a.id} {a.type}", a.uri) for step in run.lineage[:_ROWS] for a in step.outputs)
-    return Section("lineage", "Lineage", (table, Facts(places, "Where the artifacts lie")))
+    steps = run.lineage[:_ROWS]
+    rows = tuple(
+        (
+            cell(i, 0),
+            text(step.component),
+            text(step.state.lower(), "bad" if step.state == "FAILED" else ""),
+            Cell(NOTHING if step.seconds is None else number(step.seconds, 1), step.seconds),
+            text(", ".join(f"{a.key} of {by_id[a.id]}" if a.id in by_id else f"{a.key} (#{a.id})" for a in step.inputs)),
+            text(", ".join(a.key for a in step.outputs)),
+        )
+        for i, step in enumerate(steps, start=1)
+    )
+    components = Table(
+        "Components in the order in which they began", ("#", "component", "state", "seconds", "reads", "writes"), rows, frozenset({0, 3})
+    )
+    written = [(step.component, artifact) for step in steps for artifact in step.outputs]
+    shown, note = cut(written, _ROWS, "artifacts")
+    artifacts = Table(
+        "What they wrote",
+        ("id", "component", "output", "type", "place"),
+        tuple((cell(a.id, 0), text(component), text(a.key), text(a.type), text(a.uri)) for component, a in shown),
+        frozenset({0}),
+        note,
+    )
+    return Section("lineage", "Lineage", (components, artifacts))

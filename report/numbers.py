@@ -54,7 +54,7 @@ def cell(value: float | None, digits: int = 4, sign: bool = False, tone: Tone = 
 def text(value: object, tone: Tone = "") -> Cell:
     """A text that sorts as one."""
     shown = NOTHING if value is None or value == "" else shortened(str(value))
-    return Cell(shown, None if shown == NOTHING else shown.lower(), tone)
+    return Cell(shown, None if shown == NOTHING else shown, tone)
 
 
 def shortened(told: str, most: int = 300) -> str:

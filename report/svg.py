@@ -27,6 +27,7 @@ _CONFIG: dict[str, Any] = {
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
+        "titlePadding": 12,
         "labelLimit": 260,
         "labelOverlap": True,
         "tickCount": 6,

@@ -71,11 +71,8 @@ def _bounds(threshold: Threshold) -> Iterator[str]:
 
 
 def _where(config: GateConfig, threshold: Threshold) -> str:
-    slices = config.slices if threshold.slices is None else threshold.slices
-    named = [str(s) for s in slices]
-    if threshold.slices is None:
-        named.insert(0, "overall")
-    return "in " + ", ".join(named) if threshold.slices is not None else ", ".join(named)
+    named = " and ".join(f"by {slice_}" for slice_ in (config.slices if threshold.slices is None else threshold.slices))
+    return named if threshold.slices is not None else f"overall and {named}" if named else "overall"
 
 
 def _worst_slice(model: JudgedModel) -> Figure | None:

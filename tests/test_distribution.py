@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import run_reports
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
@@ -108,10 +109,15 @@ def run(python: Path, *arguments: str) -> str:
 def test_the_wheel_holds_the_package_and_the_json_schemas_and_nothing_of_the_checkout(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     folders = {name.split("/")[1] for name in names if name.startswith("tfx_edge/") and name.count("/") > 1}
-    assert {"schemas", "optimize", "litert", "components", "pipelines", "cli"} <= folders
+    assert {"schemas", "report", "optimize", "litert", "components", "pipelines", "cli"} <= folders
     assert not folders & {"tests", "benchmarks", "docs", "requirements"}
     assert "tfx_edge/setup.py" not in names
-    assert {"tfx_edge/py.typed", "tfx_edge/schemas/json/GateConfig.json", "tfx_edge/schemas/targets/tflm.json"} <= set(names)
+    assert {
+        "tfx_edge/py.typed",
+        "tfx_edge/schemas/json/GateConfig.json",
+        "tfx_edge/schemas/targets/tflm.json",
+        "tfx_edge/report/templates/page.html",
+    } <= set(names)
     assert all(name.startswith(("tfx_edge/", "tfx_edge-")) for name in names)
 
 
@@ -142,6 +148,13 @@ def test_the_base_has_the_command_and_says_which_extra_a_command_needs(base: Pat
     demo = subprocess.run([command, "demo", "--home", tmp_path], capture_output=True, text=True, check=False, cwd="/")
     assert demo.returncode == 1
     assert demo.stderr == "error: tfx-edge demo: TFX is not installed; pip install 'tfx-edge[tfx]'\n"
+
+
+def test_the_base_says_which_extra_a_page_needs(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(run_reports.gate_report().to_json())
+    command = [base.with_name("tfx-edge"), "report", tmp_path / "report.json", "-o", tmp_path / "report.html"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert (made.returncode, made.stderr) == (1, "error: the report's page: jinja2 is not installed; pip install 'tfx-edge[report]'\n")
 
 
 def test_the_base_signs_channels_with_keys_in_files(base: Path, tmp_path: Path) -> None:

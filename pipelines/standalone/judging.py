@@ -18,12 +18,13 @@ from tfx_edge.pipelines.standalone.artifacts import (
     schema_artifact,
 )
 from tfx_edge.pipelines.standalone.schema import infer_schema
-from tfx_edge.schemas import GateConfig, GateReport
+from tfx_edge.schemas import GateConfig, GateReport, JudgedModel, Manifest, PairedDecisions
 from tfx_edge.schemas.artifact_types import EdgeReport
+from tfx_edge.schemas.release import MANIFEST
 
 
-def validate(model: Path, baseline: Path, examples: Sequence[Path], config: GateConfig) -> GateReport:
-    """Judges a flatbuffer as EdgeValidator does in a pipeline.
+def validate(model: Path, baseline: Path, examples: Sequence[Path], config: GateConfig) -> JudgedModel:
+    """Judges a flatbuffer as EdgeValidator does in a pipeline; gives its report, and what else there is to tell of the model.
 
     Args:
         model: a .tflite file, wherever it was made, or a bundle's folder.
@@ -51,7 +52,15 @@ def validate(model: Path, baseline: Path, examples: Sequence[Path], config: Gate
             keys.REPORT: [artifact(EdgeReport, folder / "report")],
         }
         Executor(context(folder / "tmp")).Do(inputs, outputs, {keys.CONFIG: config.to_json(), "current_component_id": None})
-        return GateReport.from_json((folder / "report" / "report.json").read_bytes())
+        manifest, decisions = folder / "model" / MANIFEST, folder / "evaluation" / "decisions.json"
+        missing = {"plan": "a flatbuffer doesn't tell it.", "sparsity": "a flatbuffer doesn't tell it."}
+        return JudgedModel(
+            name=model.name,
+            report=GateReport.from_json((folder / "report" / "report.json").read_bytes()),
+            decisions=PairedDecisions.from_json(decisions.read_bytes()) if decisions.exists() else None,
+            manifest=Manifest.from_json(manifest.read_bytes()) if manifest.exists() else None,
+            missing=missing if manifest.exists() else {**missing, "manifest": "the model came without."},
+        )
 
 
 def _shapes(flatbuffer: Path, name: Path) -> dict[str, tuple[int, ...]]:

@@ -61,12 +61,14 @@ def test_the_same_files_give_the_same_flatbuffer(work: Path, tmp_path: Path) -> 
 def test_a_good_model_is_blessed_and_the_accuracy_is_that_of_a_plain_loop(work: Path, tmp_path: Path) -> None:
     judged = run(
         "validate", work / "bundle", "--baseline", work / "saved_model", "--examples", work / "eval" / "*.gz", *JUDGED,
-        "--slice", "city", "--report", tmp_path / "report.json",
+        "--slice", "city", "--report", tmp_path / "report.json", "--html", tmp_path / "report.html",
     )  # fmt: skip
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert judged.stdout.splitlines()[-1] == "verdict: BLESSED" and judged.stderr == ""
     report = GateReport.from_json((tmp_path / "report.json").read_bytes())
     assert report.blessed and len(report.metrics) == 4
+    page = (tmp_path / "report.html").read_text()
+    assert "city=oslo" in page and "Worst disagreements" in page and "Lineage: this is a gate&#39;s report alone" in page
     data = gate_data.examples(600)
     runner = Interpreter(str(work / "bundle" / "Format-Serving" / "tflite")).get_signature_runner()
     predictions = [int(next(iter(runner(x=row[None]).values())).argmax()) for row in data["x"][400:]]

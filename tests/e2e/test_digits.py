@@ -226,6 +226,14 @@ def test_a_second_demo_takes_an_unchanged_run_from_the_cache_and_publishes_nothi
     assert run.stderr == ""
 
 
+def test_the_demo_leaves_a_report_with_the_digits_on_which_the_models_differ_most(outputs: Outputs, root: Path) -> None:
+    page = (root / "report.html").read_text()
+    assert len(page) < 500_000
+    assert page.count('<img src="data:image/png;base64,') == 16
+    assert page.count("<figure>") >= 7 and ">Blessed<" in page
+    assert all(f">{component}</td>" in page for component, _ in outputs)
+
+
 def test_a_channel_that_is_gone_is_an_error_and_not_a_success(outputs: Outputs, root: Path) -> None:
     (root / "channels").rename(root / "elsewhere")
     try:
