@@ -15,9 +15,9 @@ def cost_section(model: JudgedModel) -> Section:
     report, absent = model.report, []
     parts: list[Part] = [c for c in (_sizes(model), _latency(report)) if c is not None]
     if report.latency_ms is None:
-        absent.append("Latency: not measured, since no budget asks (`max_latency_ratio`).")
+        absent.append("Latency: not measured, since no budget asks (max_latency_ratio).")
     if report.peak_memory_bytes is None:
-        absent.append("Memory: not measured, since no budget asks (`max_peak_memory_bytes`).")
+        absent.append("Memory: not measured, since no budget asks (max_peak_memory_bytes).")
     used = _budgets(report)
     if used is not None:
         parts.append(used)

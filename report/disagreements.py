@@ -36,7 +36,7 @@ def disagreements_section(model: JudgedModel) -> Section:
 
 def _no_worst(model: JudgedModel, output: OutputDecisions) -> str:
     if model.report.config.worst_examples == 0:
-        return "the gate's `worst_examples` is 0, so it keeps none."
+        return "the gate's worst_examples is 0, so it keeps none."
     if output.rule == "values":
         return "the predictions aren't real numbers."
     return "none kept: the predictions are equal on every example, or the model has more than four outputs."
@@ -117,7 +117,7 @@ def _card(found: Disagreement, names: Sequence[str], rule: FlipRule | None, of: 
     picture = next((f for f in found.features if f.image is not None), None)
     facts = [("label", name(found.label)), ("apart by", number(found.error, 3))]
     if picture is not None and picture.image is not None and picture.image.step > 1:
-        facts.append(("drawn", f"every {picture.image.step}th pixel of {picture.shape[0]} by {picture.shape[1]}"))
+        facts.append(("drawn", f"one pixel in {picture.image.step}, of {picture.shape[0]} by {picture.shape[1]}"))
     for feature in found.features:
         if feature.image is None:
             size = len(feature.values)

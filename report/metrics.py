@@ -17,9 +17,7 @@ def metrics_section(report: GateReport) -> Section:
         return Section("metrics", "Metrics", absent=("No metric: the models couldn't be evaluated; see the reasons.",))
     confidence = report.config.confidence
     absent = (
-        []
-        if confidence
-        else ["Intervals: none, since the gate has no `confidence`; with one, 0.95 say, each difference gets its interval."]
+        [] if confidence else ["Intervals: none, since the gate has no confidence; with one, 0.95 say, each difference gets its interval."]
     )
     parts: list[Part] = [_metrics_table(report)]
     chart = _differences(report)
