@@ -5,7 +5,20 @@ from pathlib import Path
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
-FOLDERS = ("schemas", "observability", "profiling", "report", "optimize", "litert", "release", "device", "components", "pipelines", "kubeflow", "cli")
+FOLDERS = (
+    "schemas",
+    "observability",
+    "profiling",
+    "report",
+    "optimize",
+    "litert",
+    "release",
+    "device",
+    "components",
+    "pipelines",
+    "kubeflow",
+    "cli",
+)
 ROOT = Path(__file__).parent
 
 
