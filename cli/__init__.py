@@ -6,13 +6,13 @@ import sys
 import click
 
 from tfx_edge import __version__
-from tfx_edge.schemas import EdgeError
 
 # Command, the module that holds it under the same name, and its line in `tfx-edge --help`.
 _COMMANDS = {
     "channel": "Publish models to devices through signed channels, and take them back.",
     "compare": "Show in what two edge models differ.",
     "compile": "Compile a TFX pipeline into a package for Kubeflow Pipelines.",
+    "completion": "Print what makes a shell complete this command.",
     "demo": "Run the digits pipeline to a blessed int8 model that a simulated device runs.",
     "doctor": "Look at what this machine can do, and say what to mend.",
     "inspect": "Show what a .tflite file is made of.",
@@ -55,6 +55,10 @@ def main() -> None:
     """Entry point. Exit status 0: passed; 2: the gate said no, or the command line is wrong; 1: error."""
     try:
         cli(prog_name="tfx-edge")
-    except EdgeError as error:
+    except Exception as error:
+        from tfx_edge.schemas import EdgeError  # takes half a second, which `--help` and completion do without
+
+        if not isinstance(error, EdgeError):
+            raise
         click.echo(f"error: {error}", err=True)
         sys.exit(EXIT_ERROR)

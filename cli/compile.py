@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tfx_edge.cli.options import pairs
+from tfx_edge.cli.options import JSON, pairs, tell
 from tfx_edge.schemas import EdgeError
 
 
@@ -30,6 +30,7 @@ def _quieten() -> None:
 @click.option("--manifest", is_flag=True, help="Write the Kubernetes resources Pipeline and PipelineVersion instead; needs --version.")
 @click.option("--version", help="With --manifest: the version's name, such as the git commit.")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="File to write.")
+@JSON
 def compile(  # the command's name
     function: str,
     image: str | None,
@@ -39,6 +40,7 @@ def compile(  # the command's name
     manifest: bool,
     version: str | None,
     output: Path,
+    as_json: bool,
 ) -> None:
     """Compile the pipeline that FUNCTION makes.
 
@@ -62,4 +64,5 @@ def compile(  # the command's name
     package.write(output, text)
     if "@sha256:" not in (image or config.image or ""):
         click.echo("note: the image has no digest, so its content may change under its name, and cached results with it", err=True)
-    click.echo(f"{output}: {len(text.encode())} bytes")
+    size = len(text.encode())
+    tell(as_json, f"{output}: {size} bytes", output=str(output), bytes=size, target=target)

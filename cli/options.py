@@ -1,11 +1,20 @@
 """What options of several commands have in common."""
 
+import json
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tfx_edge.schemas import EdgeError
+
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
+
+
+def tell(as_json: bool, line: str, **facts: Any) -> None:
+    """Says what was done: in a line for people, or with the same facts as a JSON object."""
+    click.echo(json.dumps(facts, indent=2) if as_json else line)
 
 
 def pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -2,13 +2,15 @@
 
 import importlib.util
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import click
 
 from tfx_edge.cli import EXIT_ERROR
-from tfx_edge.cli.options import pairs
+from tfx_edge.cli.options import JSON, pairs
 from tfx_edge.schemas import EdgeError, TaskRecord
 from tfx_edge.schemas.package_run import EngineName
 
@@ -37,6 +39,7 @@ from tfx_edge.schemas.package_run import EngineName
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many tasks may run at once.")
 @click.option("--user", metavar="UID[:GID]", help="docker: who a task runs as.  [default: who calls]")
 @click.option("--volume", "volumes", multiple=True, metavar="HOST:CONTAINER[:ro]", help="docker: a further folder for every task.")
+@JSON
 def run_package(
     package: Path,
     root: Path,
@@ -46,6 +49,7 @@ def run_package(
     jobs: int,
     user: str | None,
     volumes: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Run PACKAGE, as tfx-edge compile wrote it, task by task with the semantics of Kubeflow Pipelines.
 
@@ -58,20 +62,23 @@ def run_package(
     from tfx_edge.kubeflow.local_run.run import Options, run_package
 
     options = Options(root, engine, parameters, not no_cache, jobs, user, volumes)
-    run, record = run_package(package, options, report=_report, warn=lambda text: click.echo(f"warning: {text}", err=True))
-    click.echo(f"{run.state} in {run.seconds:.1f} s; record in {record}")
+    told = partial(click.echo, err=as_json)  # progress goes elsewhere where the record is what is asked for
+    run, record = run_package(package, options, report=partial(_report, told), warn=lambda text: click.echo(f"warning: {text}", err=True))
+    told(f"{run.state} in {run.seconds:.1f} s; record in {record}")
+    if as_json:
+        click.echo(run.to_json(), nl=False)
     if run.state != "SUCCEEDED":
         sys.exit(EXIT_ERROR)
 
 
-def _report(task: str, record: TaskRecord) -> None:
+def _report(told: Callable[[str], None], task: str, record: TaskRecord) -> None:
     seconds = f"{record.seconds:8.1f} s" if record.seconds is not None else f"{'':>10}"
     attempts = f"  {record.attempts} attempts" if record.attempts > 1 else ""
-    click.echo(f"  {task:<28} {record.state:<9} {seconds}{attempts}{f'  {record.reason}' if record.reason else ''}")
+    told(f"  {task:<28} {record.state:<9} {seconds}{attempts}{f'  {record.reason}' if record.reason else ''}")
     if record.state == "FAILED" and record.log is not None:
-        click.echo(f"    log: {record.log}")
+        told(f"    log: {record.log}")
         if words := _last_words(Path(record.log)):
-            click.echo(f"    {words}")
+            told(f"    {words}")
 
 
 def _last_words(log: Path) -> str:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from tfx_edge.cli.options import JSON, tell
 from tfx_edge.schemas import EdgeError
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ def _connected(command: Callable[..., None]) -> Callable[..., None]:
 _FILE = click.option(
     "--file", type=click.Path(path_type=Path), default=Path("kubeflow/schedules.yaml"), show_default=True, help="Schedules."
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
 
 
 @click.group()
@@ -70,7 +70,7 @@ def schedule() -> None:
 @schedule.command()
 @_connected
 @_FILE
-@_JSON
+@JSON
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--prune", is_flag=True, help="Also delete this group's schedules that the file no longer has.")
 @click.option("--version", help="Name of new pipeline versions, a git commit for example. [default: the package's digest]")
@@ -152,7 +152,7 @@ def _as_json(step: "Step", zone: ZoneInfo) -> dict[str, Any]:
 
 @schedule.command("list")
 @_connected
-@_JSON
+@JSON
 @click.option("--timezone", "zone", default="UTC", show_default=True, callback=_zone, help="The cluster's CRON_SCHEDULE_TIMEZONE.")
 def list_(as_json: bool, zone: ZoneInfo, **target: Any) -> None:
     """Show the schedules on the server that this command made.
@@ -209,7 +209,8 @@ def _newest(found: list["Recurring"]) -> "Recurring":
 @schedule.command()
 @_connected
 @click.argument("name")
-def pause(name: str, **target: Any) -> None:
+@JSON
+def pause(name: str, as_json: bool, **target: Any) -> None:
     """Pause NAME. The next apply resumes it, unless the file says enabled: false.
 
     Example: tfx-edge schedule pause nightly --host http://localhost:8888
@@ -218,13 +219,14 @@ def pause(name: str, **target: Any) -> None:
     for run in _find(server, name):
         if run.enabled:
             server.disable(run.id)
-    click.echo(f"{name}: paused")
+    tell(as_json, f"{name}: paused", name=name, state="paused")
 
 
 @schedule.command()
 @_connected
 @click.argument("name")
-def resume(name: str, **target: Any) -> None:
+@JSON
+def resume(name: str, as_json: bool, **target: Any) -> None:
     """Resume NAME. KFP starts at once what was missed: the last start, or with catch_up all of them.
 
     Example: tfx-edge schedule resume nightly --host http://localhost:8888
@@ -233,14 +235,15 @@ def resume(name: str, **target: Any) -> None:
     newest = _newest(_find(server, name))
     if not newest.enabled:
         server.enable(newest.id)
-    click.echo(f"{name}: active")
+    tell(as_json, f"{name}: active", name=name, state="active")
 
 
 @schedule.command()
 @_connected
 @click.argument("name")
 @click.option("--kill-runs", is_flag=True, help="Delete it even if a run of it is unfinished, which KFP then kills.")
-def delete(name: str, kill_runs: bool, **target: Any) -> None:
+@JSON
+def delete(name: str, kill_runs: bool, as_json: bool, **target: Any) -> None:
     """Delete NAME from the server.
 
     Example: tfx-edge schedule delete nightly --host http://localhost:8888
@@ -251,13 +254,14 @@ def delete(name: str, kill_runs: bool, **target: Any) -> None:
         raise EdgeError(f"schedule {name}: run {unfinished[0]} is unfinished and KFP would kill it; pause it and wait, or give --kill-runs")
     for run in found:
         server.delete(run.id)
-    click.echo(f"{name}: deleted")
+    tell(as_json, f"{name}: deleted", name=name, state="deleted")
 
 
 @schedule.command()
 @_connected
 @click.argument("name")
-def run(name: str, **target: Any) -> None:
+@JSON
+def run(name: str, as_json: bool, **target: Any) -> None:
     """Start one run of NAME now, with the version and parameters that it has on the server.
 
     Example: tfx-edge schedule run nightly --host http://localhost:8888
@@ -265,4 +269,4 @@ def run(name: str, **target: Any) -> None:
     server = _Target(**target).connect()
     newest = _newest(_find(server, name))
     started = server.start_run(newest, f"{newest.name} {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} by hand")
-    click.echo(f"{name}: started run {started}; in the UI under #/runs/details/{started}")
+    tell(as_json, f"{name}: started run {started}; in the UI under #/runs/details/{started}", name=name, run_id=started)

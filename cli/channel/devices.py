@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, keyring_in, storage_of, write_new
+from tfx_edge.cli.options import JSON, tell
 
 
 @click.command()
@@ -15,7 +16,8 @@ from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, keyring_in, st
 @click.argument("public_key")
 @KEYRING
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The enrolment, which goes to the device.")
-def enrol(channels: str, name: str, device_id: str, public_key: str, keyring: Path, output: Path) -> None:
+@JSON
+def enrol(channels: str, name: str, device_id: str, public_key: str, keyring: Path, output: Path, as_json: bool) -> None:
     """Vouch for a device with the fleet's key: the rules of channels count reports of enrolled devices alone.
 
     PUBLIC_KEY is what the device prints as its own, 64 hexadecimal digits, or a PEM file.
@@ -30,4 +32,4 @@ def enrol(channels: str, name: str, device_id: str, public_key: str, keyring: Pa
     policy = open_channel(storage_of(channels), name, keys).policy
     envelope = enrol(device_id, parse_public_key(public_key), keys, policy.fleet_keys)
     write_new(output, f"{json.dumps(envelope, indent=2)}\n".encode())
-    click.echo(f"{output}: device {device_id} is enrolled")
+    tell(as_json, f"{output}: device {device_id} is enrolled", device_id=device_id, enrolment=str(output))

@@ -16,6 +16,7 @@ from tfx_edge.cli.channel.options import (
     storage_of,
     write_new,
 )
+from tfx_edge.cli.options import JSON, tell
 from tfx_edge.schemas import EdgeError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _ROLE = click.Choice(["root", "targets", "snapshot", "timestamp"])
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def key(file: Path) -> None:
+@JSON
+def key(file: Path, as_json: bool) -> None:
     """Make an Ed25519 key in FILE, a PEM that its owner alone can read, and print the public key.
 
     Example: tfx-edge channel key /media/usb/ann.pem
@@ -38,7 +40,8 @@ def key(file: Path) -> None:
     from tfx_edge.release.keys import generate_key, key_of
 
     public = generate_key(file)
-    click.echo(f"public key {public.public}\nkey id     {key_of(public).keyid}")
+    keyid = key_of(public).keyid
+    tell(as_json, f"public key {public.public}\nkey id     {keyid}", file=str(file), public_key=public.public, key_id=keyid)
 
 
 @click.command("rotate-key")
@@ -51,6 +54,7 @@ def key(file: Path) -> None:
 @click.option("--threshold", type=click.IntRange(1, 20), help="How many of the role's keys must sign from now on.")
 @click.option("--draft", type=click.Path(path_type=Path), help="Write the next root here, to be signed elsewhere, and change nothing.")
 @REASON
+@JSON
 def rotate_key(
     channels: str,
     name: str,
@@ -61,6 +65,7 @@ def rotate_key(
     threshold: int | None,
     draft: Path | None,
     reason: str,
+    as_json: bool,
 ) -> None:
     """Give roles other keys. Without --add and --revoke each role gets a new key beside the keyring in place of the one it has.
 
@@ -87,16 +92,19 @@ def rotate_key(
         raise EdgeError(f"{keyring}: fewer than the {need} root keys that must sign; write a --draft, `sign` it where they are, `apply` it")
     keys = {role: _next_keys(channel, role, keyring, added, revoked, threshold) for role in dict.fromkeys(roles)}
     following = draft_next_root(channel.root, keys, now=utc_now(), days=channel.policy.lifetimes.root_days)
+    version = following.signed.version
     held = _within_reach(keyring)
     sign_root(following, held, channel.root)
     if draft is not None:
         write_new(draft, following.to_bytes())
-        click.echo(f"{draft}: root {following.signed.version} of {name}; sign it with the root keys, then apply it")
+        line = f"{draft}: root {version} of {name}; sign it with the root keys, then apply it"
+        tell(as_json, line, channel=name, root=version, roles=tuple(keys), draft=str(draft))
         return
     require_root_signed(following, channel.root)
     apply_root(storage, name, following, held, reason=reason)
-    _tidy(keyring, channel, following)
-    click.echo(f"{name}: root {following.signed.version} is in force, with other keys for {', '.join(keys)}")
+    gone = _tidy(keyring, channel, following)
+    line = f"{name}: root {version} is in force, with other keys for {', '.join(keys)}"
+    tell(as_json, "\n".join([*_destroy(gone, name), line]), channel=name, root=version, roles=tuple(keys), replaced=gone)
 
 
 def _next_keys(
@@ -129,22 +137,28 @@ def _within_reach(file: Path) -> "Keyring":
     return keyring.model_copy(update={"root": tuple(filter(is_here, keyring.root))})
 
 
-def _tidy(keyring: Path, channel: "Channel", following: "Metadata[Root]") -> None:
-    """Takes the references to keys that are no longer any role's out of the keyring."""
+def _tidy(keyring: Path, channel: "Channel", following: "Metadata[Root]") -> dict[str, list[str]]:
+    """Takes the references to keys that are no longer any role's out of the keyring, and returns them by role."""
     from tfx_edge.release.keyring_file import remove_references
     from tfx_edge.release.root import ROLES
 
+    removed = {}
     for role in ROLES:
         gone = set(channel.root.signed.roles[role].keyids) - set(following.signed.roles[role].keyids)
-        for uri in remove_references(keyring, role, gone):
-            click.echo(f"{uri}: no longer a {role} key of {channel.name}; destroy it")
+        removed[role] = list(remove_references(keyring, role, gone))
+    return {role: uris for role, uris in removed.items() if uris}
+
+
+def _destroy(gone: dict[str, list[str]], name: str) -> list[str]:
+    return [f"{uri}: no longer a {role} key of {name}; destroy it" for role, uris in gone.items() for uri in uris]
 
 
 @click.command()
 @click.argument("draft", type=click.Path(path_type=Path))
 @KEYRING
 @click.option("--previous", type=click.Path(path_type=Path), help="The root in force, N.root.json; needed for a draft of a later root.")
-def sign(draft: Path, keyring: Path, previous: Path | None) -> None:
+@JSON
+def sign(draft: Path, keyring: Path, previous: Path | None, as_json: bool) -> None:
     """Add the signatures of the keyring's root keys to DRAFT, a root that draft-root or rotate-key wrote. Needs no channel.
 
     Example: tfx-edge channel sign root.json --keyring /media/usb/keyring.json --previous 1.root.json
@@ -161,7 +175,8 @@ def sign(draft: Path, keyring: Path, previous: Path | None) -> None:
         raise EdgeError(f"{keyring}: has no root key that belongs to {draft}")
     LocalStorage(draft.absolute().parent).write(draft.name, root.to_bytes())
     missing = missing_signatures(root, before)
-    click.echo(f"{draft}: signed; {f'needs {missing}' if missing else 'has all signatures that it needs'}")
+    line = f"{draft}: signed; {f'needs {missing}' if missing else 'has all signatures that it needs'}"
+    tell(as_json, line, draft=str(draft), signatures=count, missing=missing or None)
 
 
 @click.command()
@@ -170,7 +185,8 @@ def sign(draft: Path, keyring: Path, previous: Path | None) -> None:
 @click.argument("draft", type=click.Path(path_type=Path))
 @KEYRING
 @REASON
-def apply(channels: str, name: str, draft: Path, keyring: Path, reason: str) -> None:
+@JSON
+def apply(channels: str, name: str, draft: Path, keyring: Path, reason: str, as_json: bool) -> None:
     """Put DRAFT, a later root that enough root keys have signed, in force. The keyring holds the new keys of the other roles.
 
     Example: tfx-edge channel apply /srv/channels canary root.json --keyring /secrets/keyring.json
@@ -183,5 +199,6 @@ def apply(channels: str, name: str, draft: Path, keyring: Path, reason: str) -> 
     following = read_root(read_document(draft), str(draft))
     channel = open_channel(storage, name, keyring_in(keyring))
     apply_root(storage, name, following, keyring_in(keyring), reason=reason)
-    _tidy(keyring, channel, following)
-    click.echo(f"{name}: root {following.signed.version} is in force")
+    gone = _tidy(keyring, channel, following)
+    line = f"{name}: root {following.signed.version} is in force"
+    tell(as_json, "\n".join([*_destroy(gone, name), line]), channel=name, root=following.signed.version, replaced=gone)

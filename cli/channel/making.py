@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, NAMES, keyring_in, read_contract, read_document, storage_of, write_new
+from tfx_edge.cli.options import JSON, tell
 from tfx_edge.schemas import ChannelPolicy, EdgeError
 from tfx_edge.schemas.release import CHANNELS as DEFAULT_NAMES
 
@@ -19,8 +20,16 @@ _POLICY = click.option("--policy", type=click.Path(path_type=Path), help="JSON o
 @click.option("--root-threshold", type=click.IntRange(1, 20), default=1, show_default=True, help="How many of them must sign.")
 @_POLICY
 @click.option("--root", type=click.Path(path_type=Path), help="A first root that was drafted and signed elsewhere; takes one name.")
+@JSON
 def init(
-    channels: str, names: tuple[str, ...], keyring: Path, root_keys: int, root_threshold: int, policy: Path | None, root: Path | None
+    channels: str,
+    names: tuple[str, ...],
+    keyring: Path,
+    root_keys: int,
+    root_threshold: int,
+    policy: Path | None,
+    root: Path | None,
+    as_json: bool,
 ) -> None:
     """Make channels below CHANNELS: canary, beta and stable, or those that are named, each of which promotes to the next.
 
@@ -49,8 +58,9 @@ def init(
         if root_threshold > root_keys:
             raise EdgeError(f"--root-threshold {root_threshold}: there are {root_keys} root keys; give --root-keys at least as many")
         _with_new_keys(channels, wanted, keyring, rules, root_keys, root_threshold)
-    for name in wanted:
-        click.echo(f"{name}: made; devices are shipped with {storage.describe(f'{name}/metadata/1.root.json')}")
+    roots = {name: storage.describe(f"{name}/metadata/1.root.json") for name in wanted}
+    lines = (f"{name}: made; devices are shipped with {first}" for name, first in roots.items())
+    tell(as_json, "\n".join(lines), channels=roots)
 
 
 def _with_new_keys(channels: str, names: tuple[str, ...], keyring: Path, rules: ChannelPolicy | None, count: int, threshold: int) -> None:
@@ -79,7 +89,8 @@ def _with_root(channels: str, name: str, keyring: Path, rules: ChannelPolicy, ro
 @NAME
 @KEYRING
 @click.option("--root", type=click.Path(path_type=Path), help="The first root that devices are shipped with. [default: the channel's]")
-def trust(channels: str, name: str, keyring: Path, root: Path | None) -> None:
+@JSON
+def trust(channels: str, name: str, keyring: Path, root: Path | None, as_json: bool) -> None:
     """Let a keyring that was written by hand, or on another machine, know the channel NAME by its first root.
 
     Nothing is signed for a channel whose first root the keyring doesn't know, and nothing is taken from it: whoever can write where
@@ -100,7 +111,9 @@ def trust(channels: str, name: str, keyring: Path, root: Path | None) -> None:
         require_root_signed(first)
     known = trusted_root(first.signed)
     trust_root(keyring, name, known)
-    click.echo(f"{name}: known by {known.threshold} of {', '.join(known.keys)}")
+    tell(
+        as_json, f"{name}: known by {known.threshold} of {', '.join(known.keys)}", channel=name, keys=known.keys, threshold=known.threshold
+    )
 
 
 @click.command("draft-root")
@@ -111,6 +124,7 @@ def trust(channels: str, name: str, keyring: Path, root: Path | None) -> None:
 @click.option("--snapshot", "snapshot_keys", multiple=True, required=True, help="Public key; repeatable.")
 @click.option("--timestamp", "timestamp_keys", multiple=True, required=True, help="Public key; repeatable.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), default=365, show_default=True, help="How long the root lasts.")
+@JSON
 def draft_root(
     draft: Path,
     root_keys: tuple[str, ...],
@@ -119,6 +133,7 @@ def draft_root(
     snapshot_keys: tuple[str, ...],
     timestamp_keys: tuple[str, ...],
     days: float,
+    as_json: bool,
 ) -> None:
     """Write DRAFT, the first root of a channel whose keys were made elsewhere; `sign` it with each root key, then `init --root`.
 
@@ -131,4 +146,5 @@ def draft_root(
     given = {"root": root_keys, "targets": targets_keys, "snapshot": snapshot_keys, "timestamp": timestamp_keys}
     roles = {role: RoleKeys(tuple(map(parse_public_key, keys)), threshold if role == "root" else 1) for role, keys in given.items()}
     write_new(draft, draft_root(roles, now=utc_now(), days=days).to_bytes())
-    click.echo(f"{draft}: needs the signatures of {threshold} of {len(root_keys)} root keys; tfx-edge channel sign {draft} --keyring ...")
+    line = f"{draft}: needs the signatures of {threshold} of {len(root_keys)} root keys; tfx-edge channel sign {draft} --keyring ..."
+    tell(as_json, line, draft=str(draft), threshold=threshold, root_keys=len(root_keys))

@@ -45,7 +45,6 @@ KEYRING = click.option(
 )
 RELEASE = click.option("--release", type=click.IntRange(min=1), help="Its number. [default: the newest]")
 REASON = click.option("--reason", default="", help="For the channel's log.")
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
 
 
 def storage_of(channels: str) -> "Storage":

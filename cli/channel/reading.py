@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tfx_edge.cli import EXIT_ERROR
-from tfx_edge.cli.channel.options import CHANNELS, JSON, NAME, plain, show, storage_of
+from tfx_edge.cli.channel.options import CHANNELS, NAME, plain, show, storage_of
+from tfx_edge.cli.options import JSON
 
 if TYPE_CHECKING:
     from tfx_edge.schemas import ChannelStatus, LogEntry

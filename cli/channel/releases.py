@@ -9,7 +9,6 @@ import click
 
 from tfx_edge.cli.channel.options import (
     CHANNELS,
-    JSON,
     KEYRING,
     NAME,
     REASON,
@@ -21,6 +20,7 @@ from tfx_edge.cli.channel.options import (
     show_published,
     storage_of,
 )
+from tfx_edge.cli.options import JSON
 from tfx_edge.schemas import Cohort, Evaluation, GateReport, Provenance
 
 if TYPE_CHECKING:

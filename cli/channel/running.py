@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from tfx_edge.cli.channel.options import CHANNELS, JSON, KEYRING, NAME, NAMES, REASON, keyring_in, plain, read_contract, show, storage_of
+from tfx_edge.cli.channel.options import CHANNELS, KEYRING, NAME, NAMES, REASON, keyring_in, plain, read_contract, show, storage_of
+from tfx_edge.cli.options import JSON, tell
 from tfx_edge.schemas import ChannelPolicy, EdgeError
 
 
@@ -49,8 +50,9 @@ def tick(channels: str, names: tuple[str, ...], keyring: Path, as_json: bool) ->
 @click.option("--set", "file", type=click.Path(path_type=Path), help="JSON of a ChannelPolicy, which is the channel's from now on.")
 @click.option("--keyring", type=click.Path(path_type=Path), envvar="TFX_EDGE_KEYRING", help="With --set. [env: TFX_EDGE_KEYRING]")
 @REASON
-def policy(channels: str, name: str, file: Path | None, keyring: Path | None, reason: str) -> None:
-    """Print the rules of the channel NAME as JSON, or give it others.
+@JSON
+def policy(channels: str, name: str, file: Path | None, keyring: Path | None, reason: str, as_json: bool) -> None:
+    """Print the rules of the channel NAME, a JSON document with and without --json, or give it others.
 
     Example: tfx-edge channel policy /srv/channels canary --set canary.json --keyring /secrets/keyring.json
     """
@@ -64,4 +66,4 @@ def policy(channels: str, name: str, file: Path | None, keyring: Path | None, re
     if keyring is None:
         raise EdgeError("--set signs the rules; give --keyring")
     set_policy(storage, name, read_contract(file, ChannelPolicy), keyring_in(keyring), reason=reason)
-    click.echo(f"{name}: has the rules of {file}")
+    tell(as_json, f"{name}: has the rules of {file}", channel=name, policy=str(file))

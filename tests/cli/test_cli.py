@@ -1,6 +1,8 @@
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,14 +14,49 @@ from tfx_edge.cli import cli, main
 from tfx_edge.schemas import EdgeError
 
 
-def test_help_names_every_command_and_each_has_a_help_with_an_example() -> None:
+def leaves(command: click.Command, name: str = "tfx-edge") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, under the name that a user types."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for each in command.list_commands(context):
+        found = command.get_command(context, each)
+        assert found is not None
+        yield from leaves(found, f"{name} {each}")
+
+
+COMMANDS = dict(leaves(cli))
+
+
+def test_help_names_every_command() -> None:
     listed = CliRunner().invoke(cli, ["--help"])
     assert listed.exit_code == 0
-    for name in cli.list_commands(click.Context(cli)):
-        assert name in listed.output
-        own = CliRunner().invoke(cli, [name, "--help"])
-        assert own.exit_code == 0
-        assert f"Example: tfx-edge {name}" in own.output
+    assert all(name in listed.output for name in cli.list_commands(click.Context(cli)))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_help_with_an_example_of_itself(name: str) -> None:
+    own = CliRunner().invoke(cli, [*name.split()[1:], "--help"], prog_name="tfx-edge")
+    assert own.exit_code == 0
+    assert f"Example: {name}" in own.output
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"tfx-edge completion", "tfx-edge demo"}))
+def test_each_command_can_tell_what_it_did_as_json(name: str) -> None:
+    assert "--json" in {flag for option in COMMANDS[name].params for flag in option.opts}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="asks bash")
+def test_bash_completes_commands_and_options() -> None:
+    script = """
+        eval "$(tfx-edge completion bash 2>/dev/null)"
+        COMP_WORDS=(tfx-edge cha) COMP_CWORD=1; _tfx_edge_completion tfx-edge; echo "${COMPREPLY[@]}"
+        COMPREPLY=(); COMP_WORDS=(tfx-edge channel tick --key) COMP_CWORD=3; _tfx_edge_completion tfx-edge; echo "${COMPREPLY[@]}"
+    """
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env={"PATH": path, "LC_ALL": "C.UTF-8"}, check=True)
+    assert run.stdout.split() == ["channel", "--keyring"]
 
 
 def test_help_imports_neither_tensorflow_nor_tfx_nor_beam() -> None:
