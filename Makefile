@@ -1,6 +1,6 @@
 # Every target sets up .venv first; that takes no time when it is up to date.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench schemas lock
+.PHONY: help setup demo test leaks quick lint format bench schemas lock
 PYTHON := .venv/bin/python
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
@@ -17,6 +17,9 @@ demo: setup ## the main job: digits from raw records to a blessed int8 model tha
 test: lint ## lint and all tests
 	@tests/browser.sh
 	.venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+leaks: setup ## each executor 20 times in one process: its memory stays flat (`make test` has the quick ones of them)
+	.venv/bin/pytest tests/components/test_leaks.py -m "slow or not slow" -rP
 
 quick: lint ## lint and the unit tests of what changed since main
 	$(PYTHON) tests/changed.py

@@ -21,6 +21,7 @@ from tfx_edge.components.training_data import training_dataset
 from tfx_edge.components.user_module import UserModule, load_user_module
 from tfx_edge.optimize.model_copy import compile_arguments
 from tfx_edge.optimize.preparation import prepare
+from tfx_edge.optimize.traced_gradients import forgetting_gradients
 from tfx_edge.schemas import Config, EdgeError, FineTuningConfig, PreparationReport
 
 Artifacts = dict[str, list[Artifact]]
@@ -91,10 +92,11 @@ def run_step(
     Raises:
         EdgeError: the input doesn't allow it; nothing is left in the output then.
     """
-    step = read_step(input_dict, exec_properties)
-    model, report = technique(step)
     output = artifact_utils.get_single_instance(output_dict[keys.MODEL])
-    write_model(output.uri, model, {PREPARATION: step.preparation, report_name: report})
+    with forgetting_gradients():
+        step = read_step(input_dict, exec_properties)
+        model, report = technique(step)
+        write_model(output.uri, model, {PREPARATION: step.preparation, report_name: report})
     return output, report
 
 

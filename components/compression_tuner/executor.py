@@ -21,6 +21,7 @@ from tfx_edge.components.keras_metrics import make_metric, output_name
 from tfx_edge.components.keras_step import Artifacts, read_step
 from tfx_edge.components.observed import observed
 from tfx_edge.litert.inspect import digest
+from tfx_edge.optimize.traced_gradients import forgetting_gradients
 from tfx_edge.schemas import QuantizationConfig, SearchConfig, Techniques, TrialResult
 
 SEARCH, TECHNIQUES = "search.json", "techniques.json"
@@ -31,6 +32,7 @@ class Executor(BaseExecutor):
     """Executes CompressionTuner."""
 
     @observed
+    @forgetting_gradients()
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Searches, and writes what the best trial made.
 

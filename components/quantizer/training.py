@@ -13,6 +13,7 @@ from tfx_edge.litert.plan import make_trained_plan
 from tfx_edge.litert.planning import Planned
 from tfx_edge.litert.search import Evaluator, SearchResult
 from tfx_edge.optimize.float_model import load_float_model
+from tfx_edge.optimize.traced_gradients import forgetting_gradients
 from tfx_edge.schemas import AccuracyTarget, EdgeError, QuantizationConfig, QuantizationPlan, SearchTrial
 from tfx_edge.schemas.schemes import IoType
 
@@ -71,6 +72,7 @@ def train_to_target(
     return Planned(plan.model_copy(update={"decision": decision, "warnings": () if met else (decision,)})), trial
 
 
+@forgetting_gradients()
 def _train(
     input_dict: Artifacts, exec_properties: dict[str, Any], config: QuantizationConfig, scratch: str
 ) -> tuple[QuantizationPlan, bytes]:

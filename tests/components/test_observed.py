@@ -1,5 +1,6 @@
 """What executors tell while they run: marked log lines, metrics, notifications, a profile; and nothing that they aren't asked for."""
 
+import inspect
 import json
 import logging
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_every_executor_of_the_suite_is_observed() -> None:
     assert len(names) >= 12
     for name in names:
         do = importlib.import_module(f"tfx_edge.components.{name}.executor").Executor.Do
-        assert do.__wrapped__.__code__.co_filename.endswith(f"{name}/executor.py"), name
+        assert inspect.unwrap(do).__code__.co_filename.endswith(f"{name}/executor.py"), name
 
 
 @pytest.fixture
