@@ -72,7 +72,7 @@ def points(reader: InMemoryMetricReader) -> dict[str, list[tuple[Any, dict[str, 
 def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     monkeypatch.setenv("TFX_EDGE_LOG", "json")
     caplog.set_level(logging.INFO)
-    caplog.handler.setFormatter(JsonFormatter())
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter())
     return caplog
 
 

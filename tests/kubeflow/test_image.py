@@ -24,7 +24,7 @@ LEFT_OUT = ("kubeflow/Dockerfile", "kubeflow/engine/", "kubeflow/environments/",
 
 def folders():
     """setup.py's FOLDERS, read without running its setup()."""
-    return re.findall(r'"(\w+)"', re.search(r"^FOLDERS = \((.*)\)$", (ROOT / "setup.py").read_text(), re.MULTILINE)[1])
+    return re.findall(r'"(\w+)"', re.search(r"^FOLDERS = \(\n(.*?)^\)$", (ROOT / "setup.py").read_text(), re.MULTILINE | re.DOTALL)[1])
 
 
 def known_to_git():
