@@ -1,6 +1,7 @@
 """A channel as it stands: TUF's metadata verified from the first root on, and the documents that they vouch for."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TypeVar
@@ -18,6 +19,10 @@ from tfx_edge.schemas.keyring import Keyring, TrustedRoot
 from tfx_edge.schemas.release import RELEASES, ReleaseIndex
 
 Document = TypeVar("Document", bound=Config)
+
+
+_LATER = re.compile(r"(?!1\.)\d+\.(root|targets|snapshot)\.json")
+"""Metadata that a creation which was cut short can't have left: it ends with the first timestamp."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,12 @@ class Channel:
         return tuple(signed.type for signed in roles if signed.is_expired(now))
 
 
+def channel_exists(storage: Storage, name: str) -> bool:
+    """Whether there is a channel, a damaged one too; what a creation left that was cut short is none."""
+    files = storage.list(f"{name}/metadata")
+    return metadata_path(name, "timestamp") in files or any(_LATER.fullmatch(path.rpartition("/")[2]) for path in files)
+
+
 def open_channel(storage: Storage, name: str, keyring: Keyring | None = None) -> Channel:
     """Reads a channel. Expired metadata opens as well: renewing them needs that.
 
@@ -79,6 +90,8 @@ def open_channel(storage: Storage, name: str, keyring: Keyring | None = None) ->
     try:
         content = storage.read(timestamp_file)
     except FileNotFoundError:
+        if channel_exists(storage, name):
+            raise ChannelError(f"{storage.describe(timestamp_file)}: missing; the channel is damaged, restore it from a copy") from None
         raise ChannelError(f"{storage.describe(name)}: no channel; make it with `tfx-edge channel init`") from None
     root = open_root(storage, name, keyring)
     timestamp = verified(root.signed, Timestamp, content, storage.describe(timestamp_file))

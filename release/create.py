@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, Targets, Timestamp
 
 from tfx_edge.release.actor import current_actor
-from tfx_edge.release.channel import Channel, metadata_path, target_info, target_path, utc_now
+from tfx_edge.release.channel import Channel, channel_exists, metadata_path, target_info, target_path, utc_now
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.root import require_root_signed
 from tfx_edge.release.signing import sign, signing_key_id
@@ -14,11 +14,6 @@ from tfx_edge.schemas.channel_log import LOG, ChannelLog, LogEntry
 from tfx_edge.schemas.channel_policy import POLICY, ChannelPolicy
 from tfx_edge.schemas.keyring import Keyring
 from tfx_edge.schemas.release import RELEASES, ReleaseIndex
-
-
-def channel_exists(storage: Storage, name: str) -> bool:
-    """Whether there is a channel: what a creation left that was cut short is none."""
-    return metadata_path(name, "timestamp") in storage.list(f"{name}/metadata")
 
 
 def create_channel(

@@ -1,6 +1,6 @@
 """The channels of a folder, in the order that a release goes through them."""
 
-from tfx_edge.release.channel import open_channel
+from tfx_edge.release.channel import channel_exists, open_channel
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.release import CHANNELS
@@ -11,7 +11,7 @@ def channels_in(storage: Storage) -> tuple[str, ...]:
 
     One that doesn't open is among them: who goes through them all must hear of it.
     """
-    names = {path.split("/")[0] for path in storage.list("") if path.endswith("/metadata/timestamp.json") and path.count("/") == 2}
+    names = {name for name in storage.folders() if channel_exists(storage, name)}
     following: dict[str, str | None] = {}
     for name in names:
         try:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from pathlib import Path
 
-from tfx_edge.release.channel import Channel, trusted_root, utc_now
-from tfx_edge.release.create import channel_exists, create_channel
+from tfx_edge.release.channel import Channel, channel_exists, trusted_root, utc_now
+from tfx_edge.release.create import create_channel
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keyring_file import add_references, reference_to, trust
 from tfx_edge.release.keys import generate_key, load_keyring, make_key_folder, public_key_in, remove_partial_keys

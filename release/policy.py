@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from tfx_edge.release.actor import current_actor
-from tfx_edge.release.channel import Channel, open_channel, utc_now
+from tfx_edge.release.channel import Channel, channel_exists, open_channel, utc_now
 from tfx_edge.release.commit import commit
-from tfx_edge.release.create import channel_exists, refuse_circle
+from tfx_edge.release.create import refuse_circle
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keys import key_of
 from tfx_edge.release.storage import Storage

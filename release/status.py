@@ -1,16 +1,17 @@
 """How a channel stands."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from tuf.api.metadata import Signed
 
 from tfx_edge.release.channel import Channel, open_channel, utc_now, verify_files
+from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.health import read_health
 from tfx_edge.release.promote import handed_on
 from tfx_edge.release.publish import newest_release
 from tfx_edge.release.root import ROLES
 from tfx_edge.release.rules import Judgement, judge
-from tfx_edge.release.stopped import opened
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_status import ChannelStatus, ReleaseStatus, RoleStatus
 from tfx_edge.schemas.export import Manifest
@@ -63,9 +64,10 @@ def status(storage: Storage, name: str, now: datetime | None = None) -> ChannelS
 def _told(channel: Channel, release: Release, judgement: Judgement) -> Judgement:
     """The judgement, without a promotion that has been made."""
     to = channel.policy.promote_to
-    following = opened(channel.storage, [to]).get(to) if judgement.action == "promote" and to is not None else None
-    if following is not None and handed_on(release, following):
-        return Judgement("stay", f"promoted to {to}")
+    if judgement.action == "promote" and to is not None:
+        with suppress(ChannelError):  # that channel's own status tells
+            if handed_on(release, open_channel(channel.storage, to)):
+                return Judgement("stay", f"promoted to {to}")
     return judgement
 
 

@@ -1,6 +1,7 @@
 """A model that was stopped in a channel is stopped in all that come after it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from tfx_edge.release.channel import Channel, open_channel
 from tfx_edge.release.errors import ChannelError
@@ -10,48 +11,84 @@ from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
 
 
-def stopped_before(channels: Mapping[str, Channel]) -> dict[str, dict[str, str]]:
-    """For each channel the bundles that were stopped in one that promotes to it, directly or by others, and which channel that was.
+@dataclass(frozen=True)
+class Before:
+    """The channels before each other.
+
+    Attributes:
+        channels: those that open, by name.
+        damaged: those that don't, and why: what was stopped there can't be told.
+    """
+
+    channels: Mapping[str, Channel]
+    damaged: Mapping[str, str]
+
+    def stopped(self, name: str) -> dict[str, str]:
+        """The bundles that were stopped in a channel that promotes to this one, directly or by others, and which channel that was."""
+        found: dict[str, str] = {}
+        for other, channel in self.channels.items():
+            if other != name and name in self._after(other):
+                found.update(dict.fromkeys(_stopped(channel), other))
+        return found
+
+    def require_readable(self, name: str) -> None:
+        """Checks that no channel is damaged that may come before this one: any that this one doesn't lead to.
+
+        Raises:
+            ChannelError: one is.
+        """
+        after = self._after(name)
+        for other, why in self.damaged.items():
+            if other != name and other not in after:
+                raise ChannelError(
+                    f"{name}: what was stopped in {other}, which may come before it, can't be read, so nothing goes on: {why}"
+                )
+
+    def _after(self, name: str) -> set[str]:
+        """The channels that a release of this one comes to."""
+        found: set[str] = set()
+        while name in self.channels:
+            following = self.channels[name].policy.promote_to
+            if following is None or following in found:
+                break
+            found.add(following)
+            name = following
+        return found
+
+
+def channels_before(storage: Storage, keyring: Keyring, names: Iterable[str] = ()) -> Before:
+    """Opens the channels of a folder that a keyring knows; what lies in others counts for nothing.
 
     Args:
-        channels: by name; a chain ends at a channel that isn't among them.
+        storage: where channels lie.
+        keyring: says what their first roots are.
+        names: of channels that must be among them, if the folder's own list should lack them.
     """
-    found: dict[str, dict[str, str]] = {name: {} for name in channels}
-    for name, channel in channels.items():
-        bundles = _stopped(channel)
-        following, passed = channel.policy.promote_to, {name}
-        while following is not None and following in channels and following not in passed:
-            passed.add(following)
-            found[following].update(dict.fromkeys(bundles, name))
-            following = channels[following].policy.promote_to
-    return found
+    channels, damaged = {}, {}
+    for name in dict.fromkeys((*channels_in(storage), *names)):
+        if name in keyring.roots:
+            try:
+                channels[name] = open_channel(storage, name, keyring)
+            except ChannelError as error:
+                damaged[name] = str(error)
+    return Before(channels, damaged)
 
 
 def refuse_stopped_before(storage: Storage, name: str, bundle: str, keyring: Keyring) -> None:
-    """Refuses a bundle that was stopped in a channel before this one.
+    """Refuses a bundle that was stopped in a channel before this one, or may have been.
 
     Raises:
-        ChannelError: it was.
+        ChannelError: it was, or such a channel can't be read.
     """
-    channels = opened(storage, channels_in(storage), keyring)
-    where = stopped_before(channels).get(name, {}).get(bundle)
+    before = channels_before(storage, keyring)
+    before.require_readable(name)
+    where = before.stopped(name).get(bundle)
     if where is not None:
-        entry = _stopped(channels[where])[bundle]
+        entry = _stopped(before.channels[where])[bundle]
         raise ChannelError(
             f"{name}: this model was stopped in {where}, a channel before it, on {entry.time:%Y-%m-%d} "
             f"({entry.reason or 'no reason given'}); promote another one"
         )
-
-
-def opened(storage: Storage, names: tuple[str, ...] | list[str], keyring: Keyring | None = None) -> dict[str, Channel]:
-    """Those of some channels that open, with the root that the keyring trusts where one is given."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = open_channel(storage, name, keyring)
-        except ChannelError:  # whoever works on it is told
-            continue
-    return found
 
 
 def _stopped(channel: Channel) -> dict[str, LogEntry]:

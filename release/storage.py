@@ -40,6 +40,13 @@ class Storage(Protocol):
             ChannelError: it can't be read.
         """
 
+    def folders(self) -> tuple[str, ...]:
+        """Names of the folders right below the root; none where there is no root.
+
+        Raises:
+            ChannelError: they can't be read.
+        """
+
     def remove(self, path: str) -> None:
         """Removes a file; none is fine.
 
@@ -102,10 +109,18 @@ class LocalStorage:
 
     def list(self, folder: str) -> tuple[str, ...]:
         try:
-            files = [file for file in (self._root / folder).rglob("*") if not file.is_dir()]
+            files = [Path(here, name) for here, _, names in os.walk(self._root / folder, onerror=_raise) for name in names]
         except OSError as error:
-            raise ChannelError(f"{self._root / folder}: can't be read: {error.strerror}") from error
+            raise ChannelError(f"{error.filename}: can't be read: {error.strerror}; give this user the right to read it") from error
         return tuple(sorted(file.relative_to(self._root).as_posix() for file in files))
+
+    def folders(self) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except OSError as error:
+            raise ChannelError(f"{self._root}: can't be read: {error.strerror}; give this user the right to read it") from error
 
     def remove(self, path: str) -> None:
         try:
@@ -140,6 +155,12 @@ class LocalStorage:
 
     def describe(self, path: str) -> str:
         return str(self._root / path)
+
+
+def _raise(error: OSError) -> None:
+    """A folder that went meanwhile has no files; one that can't be read might have any."""
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:

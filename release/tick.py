@@ -9,14 +9,13 @@ from tfx_edge.release.channel import Channel, open_channel, utc_now
 from tfx_edge.release.commit import commit
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.health import read_health
-from tfx_edge.release.names import channels_in
 from tfx_edge.release.promote import hand_on, handed_on
 from tfx_edge.release.publish import newest_release, with_release
 from tfx_edge.release.renew import renew
 from tfx_edge.release.rollback import stop_bundles
 from tfx_edge.release.rules import Judgement, judge
 from tfx_edge.release.signing import can_sign
-from tfx_edge.release.stopped import opened, stopped_before
+from tfx_edge.release.stopped import Before, channels_before
 from tfx_edge.release.storage import Storage
 from tfx_edge.schemas.channel_log import LogEntry
 from tfx_edge.schemas.keyring import Keyring
@@ -63,7 +62,8 @@ def tick(
         now: the time; None: this moment.
 
     Returns:
-        What was done. A channel that is damaged, or that another process is changing, is told as failed, and the others still run.
+        What was done. A channel that is damaged, or that another process is changing, is told as failed, and the others still run; but
+        after a damaged one nothing spreads: what was stopped in it can't be told.
     """
     now, who = now or utc_now(), who or current_actor()
     actions: list[TickAction] = []
@@ -81,9 +81,9 @@ def tick(
         return well
 
     sound = each(lambda name: _stop_failing(storage, name, keyring, who, now), names)
-    stopped = stopped_before(opened(storage, (*channels_in(storage), *sound), keyring))
-    each(lambda name: _stop_others(storage, name, stopped.get(name, {}), keyring, who, now), sound)
-    each(lambda name: _go_on(storage, name, stopped, keyring, who, now), sound)
+    before = channels_before(storage, keyring, sound)
+    each(lambda name: _stop_others(storage, name, before.stopped(name), keyring, who, now), sound)
+    each(lambda name: _go_on(storage, name, before, keyring, who, now), sound)
     each(lambda name: _refresh(storage, name, keyring, now), sound)
     return tuple(actions)
 
@@ -131,20 +131,20 @@ def _stop(storage: Storage, name: str, reasons: Mapping[str, str], keyring: Keyr
         yield TickAction(name, "stop", f"{reasons[one.release.bundle]}; {then}", one.release.number, new_release=back)
 
 
-def _go_on(
-    storage: Storage, name: str, stopped: Mapping[str, Mapping[str, str]], keyring: Keyring, who: str, now: datetime
-) -> Iterator[TickAction]:
+def _go_on(storage: Storage, name: str, before: Before, keyring: Keyring, who: str, now: datetime) -> Iterator[TickAction]:
     channel = open_channel(storage, name, keyring)
     if not can_sign("targets", channel.root.signed, keyring):
         return
     # Oldest first: the next channel gets them in the order in which they came here.
     for release, judgement in sorted(_judgements(channel, now), key=lambda one: one[0].number):
+        if judgement.action in ("grow", "promote"):
+            before.require_readable(name)
         if judgement.action == "grow" and judgement.share is not None:
             _grow(storage, name, release, judgement, keyring, who, now)
             yield TickAction(name, "grow", judgement.text, release.number)
         elif judgement.action == "promote" and channel.policy.promote_to is not None:
             following = open_channel(storage, channel.policy.promote_to, keyring)
-            refused = {*stopped.get(following.name, {}), *following.log.taken_back}
+            refused = {*before.stopped(following.name), *following.log.taken_back}
             done = release.bundle in refused or handed_on(release, following)
             if not done and can_sign("targets", following.root.signed, keyring):
                 made = hand_on(channel, release, following.name, keyring, reason=judgement.text, who=who, now=now)

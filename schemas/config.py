@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from typing_extensions import Self
 
 from tfx_edge.schemas.errors import ConfigError
+from tfx_edge.schemas.secrets import SecretError, refuse_secrets_within
 
 
 class Config(BaseModel):
@@ -69,7 +70,8 @@ def _refuse_coercion(cls: type[Config], data: dict[Any, Any]) -> None:
             continue
         types = {field.annotation, *get_args(field.annotation)} - {type(None)}
         if types & {int, float} and type(value) not in types:
-            raise ConfigError(f"{cls.__name__}.{name}: got {value!r:.200}; input should be a number ({field.description})")
+            about = f" ({field.description})" if field.description else ""
+            raise ConfigError(f"{cls.__name__}.{name}: {_got(value)}input should be a number{about}")
 
 
 def _one_a_value(errors: Sequence[Any], data: Any) -> list[Any]:
@@ -98,4 +100,14 @@ def _describe(cls: type[Config], error: Any) -> str:
     if error["type"] == "missing":
         return f"{where}: missing; give it a value{about}"
     message = message[0].lower() + message[1:]
-    return f"{where}: got {error['input']!r:.200}; {message}{about}"
+    got = "" if isinstance(error.get("ctx", {}).get("error"), SecretError) else _got(error["input"])
+    return f"{where}: {got}{message}{about}"
+
+
+def _got(value: Any) -> str:
+    """Shows a refused value, unless it might be a secret: errors end in logs."""
+    try:
+        refuse_secrets_within("", value, "")
+    except SecretError:
+        return ""
+    return f"got {value!r:.200}; "

@@ -3,7 +3,7 @@
 from pydantic import Field, field_validator
 
 from tfx_edge.schemas.config import Config
-from tfx_edge.schemas.secrets import refuse_secret
+from tfx_edge.schemas.secrets import SecretError, refuse_secret
 
 
 class KeyReference(Config):
@@ -21,7 +21,7 @@ class KeyReference(Config):
         refuse_secret("uri", uri, "a file or an environment variable")
         scheme, colon, rest = uri.partition(":")
         if not (scheme.isalnum() and colon and rest):
-            raise ValueError("expected SCHEME:REFERENCE, for example file2:/secrets/timestamp.pem or env:TIMESTAMP_KEY")
+            raise SecretError("expected SCHEME:REFERENCE, for example file2:/secrets/timestamp.pem or env:TIMESTAMP_KEY")
         return uri
 
 

@@ -12,6 +12,10 @@ _VALUE = re.compile(
 )
 
 
+class SecretError(ValueError):
+    """A value that must not be shown, in errors neither."""
+
+
 def looks_secret(name: str) -> bool:
     """Whether a setting of this name holds a secret, and not just where one is.
 
@@ -31,17 +35,17 @@ def refuse_secret(name: str, value: str, instead: str) -> None:
         instead: the field that takes secrets by reference.
 
     Raises:
-        ValueError: it is one.
+        SecretError: it is one.
 
     >>> from tfx_edge.schemas.secrets import refuse_secret
     >>> refuse_secret("TOKEN_FILE", "/var/run/token", "secret_env")
-    >>> refuse_secret("DB_PASSWORD", "hunter2", "secret_env")
+    >>> refuse_secret("DB_PASSWORD", "hunter2", "secret_env")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: 'DB_PASSWORD' looks like a secret, and everybody who sees the pipeline could read it; give it by reference, in secret_env
+    tfx_edge.schemas.secrets.SecretError: 'DB_PASSWORD' looks like a secret, ...; give it by reference, in secret_env
     """
     if value and (looks_secret(name) or _VALUE.search(value)):
-        raise ValueError(
+        raise SecretError(
             f"{name!r} looks like a secret, and everybody who sees the pipeline could read it; give it by reference, in {instead}"
         )
 
@@ -55,14 +59,14 @@ def refuse_secrets_within(name: str, value: Any, instead: str) -> None:
         instead: the field that takes secrets by reference.
 
     Raises:
-        ValueError: there is one.
+        SecretError: there is one.
 
     >>> from tfx_edge.schemas.secrets import refuse_secrets_within
     >>> refuse_secrets_within("custom_config", '{"label_key": "digit", "max_tokens": 3}', "secret_env")
-    >>> refuse_secrets_within("custom_config", '{"store": {"password": "hunter2"}}', "secret_env")
+    >>> refuse_secrets_within("custom_config", '{"store": {"password": "hunter2"}}', "secret_env")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: 'password' looks like a secret, and everybody who sees the pipeline could read it; give it by reference, in secret_env
+    tfx_edge.schemas.secrets.SecretError: 'password' looks like a secret, ...; give it by reference, in secret_env
     """
     if isinstance(value, str):
         inner = _parsed(value)

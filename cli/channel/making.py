@@ -38,7 +38,7 @@ def init(
 
     Example: tfx-edge channel init /srv/channels --keyring /secrets/keyring.json --root-keys 3 --root-threshold 2
     """
-    from tfx_edge.release.create import channel_exists
+    from tfx_edge.release.channel import channel_exists
 
     wanted = names or DEFAULT_NAMES
     if len(set(wanted)) < len(wanted):

@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tfx_edge.components.edge_promoter.storage import FileioStorage
-from tfx_edge.release.create import channel_exists
+from tfx_edge.release.channel import channel_exists
 from tfx_edge.release.keys import load_keyring
 from tfx_edge.release.new_keys import create_with_new_keys
 from tfx_edge.release.storage import LocalStorage, Storage

@@ -54,6 +54,15 @@ class FileioStorage:
             raise ChannelError(f"{root}: can't be listed: {_line(error)}") from error
         return tuple(sorted(posixpath.join(folder, posixpath.relpath(file, root)) for file in files))
 
+    def folders(self) -> tuple[str, ...]:
+        try:
+            if not fileio.isdir(self._root):
+                return ()
+            names = [_text(name).rstrip("/") for name in fileio.listdir(self._root)]  # object stores end a folder's name with a slash
+            return tuple(sorted(name for name in names if fileio.isdir(self.describe(name))))
+        except (OSError, tf.errors.OpError) as error:
+            raise ChannelError(f"{self._root}: can't be listed: {_line(error)}") from error
+
     def remove(self, path: str) -> None:
         try:
             fileio.remove(self.describe(path))

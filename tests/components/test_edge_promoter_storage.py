@@ -19,6 +19,7 @@ def test_it_reads_a_folders_channel_as_the_folders_own_storage_does(tmp_path: Pa
     remote, local = FileioStorage(str(tmp_path / "channels")), LocalStorage(tmp_path / "channels")
     assert remote.list("canary") == local.list("canary") != ()
     assert remote.list("") == local.list("") and remote.list("nowhere") == ()
+    assert remote.folders() == local.folders() == ("canary",) and FileioStorage(str(tmp_path / "none")).folders() == ()
     verify_files(open_channel(remote, "canary"))
 
 

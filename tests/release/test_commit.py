@@ -34,6 +34,9 @@ class Recorded:
     def list(self, folder: str) -> tuple[str, ...]:
         return self.local.list(folder)
 
+    def folders(self) -> tuple[str, ...]:
+        return self.local.folders()
+
     def remove(self, path: str) -> None:
         if self.stuck:
             raise ChannelError(f"{path}: can't be removed")

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from release_channels import START, Fleet, contents, plain_bundle
 
-from tfx_edge.release.channel import verify_files
-from tfx_edge.release.create import channel_exists, create_channel
+from tfx_edge.release.channel import channel_exists, verify_files
+from tfx_edge.release.create import create_channel
 from tfx_edge.release.errors import ChannelError
+from tfx_edge.release.names import channels_in
 from tfx_edge.release.new_keys import create_with_new_keys
 from tfx_edge.release.root import draft_next_root, sign_root
 from tfx_edge.schemas import ChannelPolicy, ConfigError, Keyring, RolloutStep
@@ -72,6 +73,19 @@ def test_what_a_creation_left_that_was_cut_short_is_no_channel_and_its_keys_are_
         fleet.open()
     fleet.create("canary").publish(plain_bundle(1))
     assert {path: path.read_bytes() for path in (tmp_path / "keys").glob("*.pem")} == keys
+
+
+def test_a_channel_that_lost_its_timestamp_is_damaged_and_isnt_made_anew_over_what_is_left(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path).create("canary")
+    fleet.publish(plain_bundle(1))
+    (tmp_path / "channels" / "canary" / "metadata" / "timestamp.json").unlink()
+    before = contents(tmp_path)
+    assert channels_in(fleet.storage) == ("canary",)
+    with pytest.raises(ChannelError, match=r"timestamp\.json: missing; the channel is damaged, restore it from a copy"):
+        fleet.open()
+    with pytest.raises(ChannelError, match="canary: the channel is there already"):
+        fleet.create("canary")
+    assert contents(tmp_path) == before
 
 
 def _create(folder: Path, name: str) -> None:

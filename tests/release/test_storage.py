@@ -35,6 +35,15 @@ def test_what_is_written_is_read_listed_and_removed(tmp_path: Path) -> None:
         storage.read("a/b/c.json/d")
 
 
+def test_folders_are_those_right_below_the_root(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "channels")
+    assert storage.folders() == ()
+    storage.write("b/c/d.json", b"")
+    storage.write("a/x.json", b"")
+    storage.write("file", b"")
+    assert storage.folders() == ("a", "b")
+
+
 def test_what_a_cut_short_write_left_is_listed_and_overwritten(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     (tmp_path / ".x.partial").write_bytes(b"half")

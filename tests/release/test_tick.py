@@ -5,15 +5,29 @@ from pathlib import Path
 import pytest
 from release_channels import Fleet, contents, plain_bundle
 from ruled_channels import NAMES, POLICIES, admitted, fails, on_offer, served, ticked
+from unprivileged import unprivileged
 
 from tfx_edge.release.channel import verify_files
 from tfx_edge.release.errors import ChannelError
+from tfx_edge.release.names import channels_in
 from tfx_edge.release.promote import promote
 from tfx_edge.release.rollback import rollback, stop
 from tfx_edge.release.tick import tick
 from tfx_edge.schemas import ChannelPolicy, Cohort, HealthRule, Provenance, RolloutStep, RunInfo
 
 AT_ONCE = HealthRule(min_age_hours=1, min_healthy_devices=0)
+
+TICK = """
+import sys
+from datetime import datetime
+from pathlib import Path
+from tfx_edge.release.keys import load_keyring
+from tfx_edge.release.storage import LocalStorage
+from tfx_edge.release.tick import tick
+folder = Path(sys.argv[1])
+actions = tick(LocalStorage(folder / "channels"), ["canary"], load_keyring(folder / "keys" / "keyring.json"), now=datetime.fromisoformat(sys.argv[2]))
+print(*(f"{action.action} {action.text}" for action in actions), sep="\\n")
+"""
 
 
 @pytest.fixture
@@ -192,17 +206,52 @@ def test_a_machine_without_the_next_channels_key_promotes_nothing_and_still_grow
     assert did == ["grow"] and on_offer(fleet, "beta") == []
 
 
-def test_a_damaged_or_busy_channel_doesnt_keep_the_others_from_their_rules(fleet):
+def test_a_busy_channel_doesnt_keep_the_others_from_their_rules(fleet):
     fleet.publish(plain_bundle(1), "beta")
     served(fleet, "beta")
-    (fleet.folder / "channels" / "canary" / "metadata" / "timestamp.json").write_bytes(b"{}")
     with fleet.storage.lock("stable/lock"):
         actions = tick(fleet.storage, NAMES, fleet.keyring, now=fleet.now)
-    did = [(action.channel, action.action) for action in actions]
-    assert did == [("canary", "failed"), ("beta", "failed"), ("beta", "renew"), ("stable", "failed")]
-    assert "timestamp.json: no TUF metadata" in actions[0].text
-    assert "stable" in actions[1].text and "is changing it" in actions[1].text, "the promotion waits for the next tick"
+    did = [(action.channel, action.action) for action in actions if action.channel != "canary"]
+    assert did == [("beta", "failed"), ("beta", "renew"), ("stable", "failed")]
+    assert "stable" in actions[0].text and "is changing it" in actions[0].text, "the promotion waits for the next tick"
     assert ("beta", "promote") in ticked(fleet)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"{}")], ids=["timestamp gone", "timestamp overwritten"])
+def test_behind_a_damaged_channel_nothing_spreads_but_what_fails_is_stopped_and_signatures_stay_fresh(fleet, damage):
+    """What was stopped in it can't be told: here, the very model that would go on."""
+    for name in NAMES[:2]:
+        fleet.publish(plain_bundle(1), name)
+    served(fleet, "beta")
+    timestamp = fleet.folder / "channels" / "canary" / "metadata" / "timestamp.json"
+    stop(fleet.storage, "canary", fleet.keyring, reason="recall", now=fleet.now)
+    whole = timestamp.read_bytes()
+    damage(timestamp)
+    actions = tick(fleet.storage, channels_in(fleet.storage), fleet.keyring, now=fleet.now)
+    did = [(action.channel, action.action) for action in actions]
+    assert sorted(did) == [("beta", "failed"), ("beta", "renew"), ("canary", "failed"), ("stable", "renew")]
+    told = {action.channel: action.text for action in actions if action.action == "failed"}
+    assert "canary/metadata/timestamp.json" in told["canary"] and "stopped in canary, which may come before it" in told["beta"]
+    with pytest.raises(ChannelError, match="stopped in canary, which may come before it"):
+        promote(fleet.storage, "beta", "stable", fleet.keyring, force=True, reason="in a hurry", now=fleet.now)
+    assert on_offer(fleet, "stable") == []
+    fails(fleet, fleet.open("beta").index.releases[0], "beta")
+    assert ("beta", "stop") in ticked(fleet)
+    timestamp.write_bytes(whole)
+    assert ticked(fleet) == [] and on_offer(fleet, "stable") == []
+
+
+def test_health_that_cant_be_read_isnt_taken_for_none(fleet):
+    """A release that fails on devices whose folders this user can't read doesn't go on."""
+    fleet.publish(plain_bundle(1))
+    served(fleet, "canary")
+    for device in admitted(fleet.open().index.releases[0], 4)[2:]:
+        hidden = fleet.report(fleet.open().index.releases[0], device, "failed").parent
+    hidden.chmod(0)
+    ran = unprivileged(TICK, fleet.folder, fleet.now.isoformat())
+    hidden.chmod(0o755)
+    assert ran.stdout.startswith("failed ") and f"{hidden.name}: can't be read: Permission denied" in ran.stdout, ran.stderr
+    assert on_offer(fleet) == [(1, "1", 0.25)]
 
 
 def test_what_was_done_in_a_channel_before_something_failed_is_told(fleet):

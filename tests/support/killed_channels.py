@@ -8,8 +8,7 @@ from killing import Scenario
 from release_channels import Fleet, plain_bundle
 from tuf.api.metadata import Metadata, Root
 
-from tfx_edge.release.channel import verify_files
-from tfx_edge.release.create import channel_exists
+from tfx_edge.release.channel import channel_exists, verify_files
 from tfx_edge.release.errors import ChannelError
 from tfx_edge.release.keys import generate_key
 from tfx_edge.release.promote import promote
